@@ -130,7 +130,10 @@ const SERVICE: &str = "crates/server/fuzz/seeds.json";
 /// Signatures and lists that OpenSSH, signify, minisign, cosign and model_signing made.
 const FOREIGN: &str = "crates/formats/fuzz/seeds.json";
 
-const SEEDS: [Seeds; 17] = [
+/// One message of each kind.
+const THRESHOLD: &str = "crates/threshold/fuzz/seeds.json";
+
+const SEEDS: [Seeds; 18] = [
     Seeds {
         target: "foreign_signature",
         file: FOREIGN,
@@ -170,6 +173,12 @@ const SEEDS: [Seeds; 17] = [
         file: "spec/vectors/tokens.json",
         place: "/tokens",
         fields: &[("token", Encoding::Text)],
+    },
+    Seeds {
+        target: "threshold_message",
+        file: THRESHOLD,
+        place: "/messages",
+        fields: &[("text", Encoding::Text)],
     },
     Seeds { target: "succession", file: KEPT, place: "/successions", fields: &[("text", Encoding::Text)] },
     Seeds {
@@ -250,7 +259,7 @@ mod tests {
             let is_target = |name: &&str| {
                 root.join(format!("crates/{name}/fuzz/fuzz_targets/{}.rs", seeds.target)).is_file()
             };
-            assert!(["formats", "kms", "server"].iter().any(is_target), "{}", seeds.target);
+            assert!(["formats", "kms", "server", "threshold"].iter().any(is_target), "{}", seeds.target);
         }
     }
 }

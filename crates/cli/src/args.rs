@@ -11,6 +11,7 @@ mod shared;
 mod sums;
 #[cfg(test)]
 mod tests;
+mod threshold;
 mod trust;
 
 #[cfg(unix)]
@@ -33,6 +34,10 @@ pub use self::log::{LogVerifyArgs, LogWitnessArgs};
 pub(crate) use self::shared::{Bound, ByteRange, ExcludeArgs, WorkArgs, duration_text};
 pub use self::shared::{Deadline, KeystoreArgs, ReportArgs, ServerArgs, deadline};
 pub(crate) use self::sums::{CheckArgs, FilterArgs, ReadArgs, SumArgs};
+pub(crate) use self::threshold::{
+    ThresholdApproveArgs, ThresholdArgs, ThresholdCardArgs, ThresholdCommand, ThresholdExportPublicArgs,
+    ThresholdFormat, ThresholdJoinArgs, ThresholdListArgs, ThresholdNewArgs, ThresholdSignArgs,
+};
 pub(crate) use self::trust::TrustArgs;
 
 use crate::color::ColorWhen;
@@ -213,6 +218,7 @@ pub(crate) enum Command {
     Log(LogArgs),
     #[cfg(unix)]
     Agent(AgentArgs),
+    Threshold(ThresholdArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
     Version(VersionArgs),

@@ -22,8 +22,8 @@ use bulla_formats::ssh::SshKey;
 use bulla_keystore::{LabelOrId, tenant};
 use bulla_kms::transfer::{PublicFormat, export_public as write_public, import_public};
 use bulla_kms::{
-    Algorithm, Attestation, KeyChange, KeyDerivation, KeyState, KeyUsage, NamedPublicKey, NewKey, Origin,
-    SignedAttestation, Succession, TOKEN_ROOT_PURPOSE, VersionState,
+    Algorithm, Attestation, KeyChange, KeyDerivation, KeyState, KeyUsage, KeyVersionId, NamedPublicKey,
+    NewKey, Origin, PublicKey, SignedAttestation, Succession, TOKEN_ROOT_PURPOSE, VersionState,
 };
 use std::path::Path;
 
@@ -249,7 +249,28 @@ fn export_public(args: &ExportPublicArgs) -> Result<()> {
             let message = format!("the key has no version {number}: the latest is {}", attestation.head);
             Error::new("unknown_version", message).about(args.key.clone())
         })?;
-    let format = match args.format {
+    let public_key = version.public_key.ok_or_else(|| {
+        let message = format!("has no public key: a key of {} is one secret", attestation.algorithm);
+        Error::new("key_usage_mismatch", message).about(args.key.clone())
+    })?;
+    let text = public_key_text(version.id, public_key, args.format)?;
+    write_public_key(&text, args.output.as_deref())
+}
+
+/// Writes a public key to a file, or to standard output.
+pub(super) fn write_public_key(text: &[u8], output: Option<&Path>) -> Result<()> {
+    // Any 32 bytes can be a raw public key, also a private key.
+    let is_one = |found: &[u8]| found == text || is_public_key(found);
+    write_or_print(text, output, "a public key", is_one)
+}
+
+/// The text of a public key in a format.
+pub(super) fn public_key_text(
+    key: KeyVersionId,
+    public_key: PublicKey,
+    format: PublicKeyFormat,
+) -> Result<Vec<u8>> {
+    let public_format = match format {
         PublicKeyFormat::Bulla | PublicKeyFormat::Signify => None,
         PublicKeyFormat::Minisign => Some(PublicFormat::Minisign),
         PublicKeyFormat::Pem => Some(PublicFormat::Pem),
@@ -258,12 +279,8 @@ fn export_public(args: &ExportPublicArgs) -> Result<()> {
         PublicKeyFormat::Openssh => Some(PublicFormat::OpenSsh),
         PublicKeyFormat::Jwk => Some(PublicFormat::Jwk),
     };
-    let public_key = version.public_key.ok_or_else(|| {
-        let message = format!("has no public key: a key of {} is one secret", attestation.algorithm);
-        Error::new("key_usage_mismatch", message).about(args.key.clone())
-    })?;
-    let text = match format {
-        None if args.format == PublicKeyFormat::Signify => {
+    Ok(match public_format {
+        None if format == PublicKeyFormat::Signify => {
             if public_key.algorithm() != Algorithm::Ed25519 {
                 let message = format!("signify has no form for keys of {}", public_key.algorithm());
                 return Err(Error::new("unsupported_format", message));
@@ -271,16 +288,13 @@ fn export_public(args: &ExportPublicArgs) -> Result<()> {
             signify::public_key(&NumberedKey::of(public_key)).into_bytes()
         }
         Some(PublicFormat::OpenSsh) if public_key.algorithm() == Algorithm::EcdsaP256 => {
-            let key = SshKey::of(&public_key)
+            let line = SshKey::of(&public_key)
                 .map_err(|error| Error::new("unsupported_format", error.to_string()))?;
-            format!("{key}\n").into_bytes()
+            format!("{line}\n").into_bytes()
         }
-        None => NamedPublicKey { key: version.id, public_key }.to_string().into_bytes(),
+        None => NamedPublicKey { key, public_key }.to_string().into_bytes(),
         Some(format) => write_public(&public_key, format)?,
-    };
-    // Any 32 bytes can be a raw public key, also a private key.
-    let is_one = |found: &[u8]| found == text || is_public_key(found);
-    write_or_print(&text, args.output.as_deref(), "a public key", is_one)
+    })
 }
 
 /// Whether a file's content is one public key, in a format that says so.

@@ -20,6 +20,7 @@ mod sign_target;
 mod sum;
 mod sum_lines;
 mod sum_resume;
+mod threshold;
 mod transfer;
 mod trees;
 mod verify;
@@ -49,6 +50,7 @@ pub(crate) fn run(command: Command) -> Result<Exit> {
         Command::Log(args) => log::run(&args.command),
         #[cfg(unix)]
         Command::Agent(args) => agent::run(&args),
+        Command::Threshold(args) => threshold::run(&args.command),
         Command::Completions(args) => about::print_completions(&args),
         Command::Man(args) => about::print_manual_page(&args),
         Command::Version(args) => about::print_version(&args),

@@ -38,6 +38,7 @@ mod sum;
 mod sum_resume;
 mod sum_walk;
 mod temporary;
+mod threshold;
 mod transfer;
 mod verify_range;
 

@@ -89,6 +89,24 @@ impl Identity {
         }
     }
 
+    /// Returns the secret text, which parses as the same identity: for a program that keeps it in a
+    /// file of its own, encrypted.
+    ///
+    /// ```
+    /// use bulla_kms::encryption::{Identity, IdentityKind};
+    ///
+    /// let identity = Identity::generate(IdentityKind::Age)?;
+    /// let same: Identity = identity.to_secret_text().parse()?;
+    /// assert_eq!(same.recipient(), identity.recipient());
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
+    pub fn to_secret_text(&self) -> Zeroizing<String> {
+        match self {
+            Self::Age(identity) => identity.secret(),
+            Self::XWing(identity) => identity.secret(),
+        }
+    }
+
     /// Writes an identity file with mode 0600. When this returns, the file is complete and on the
     /// disk.
     ///
@@ -97,10 +115,7 @@ impl Identity {
     /// of writing.
     pub fn write(&self, path: &Path) -> Result<()> {
         let mut text = Zeroizing::new(format!("# recipient: {}\n", self.recipient()));
-        let secret = match self {
-            Self::Age(identity) => identity.secret(),
-            Self::XWing(identity) => identity.secret(),
-        };
+        let secret = self.to_secret_text();
         // Reserve first: growing the buffer would leave a copy of the secret behind.
         text.reserve_exact(secret.len() + 1);
         text.push_str(&secret);

@@ -1,0 +1,234 @@
+//! `bulla threshold card`, `new` and `join`: the key of a group, made by all of them.
+
+use super::folder::{OpenThresholdFolder, ThresholdFolder};
+use super::{JsonGroup, confirm, failed, listed, read_messages, write_messages};
+use crate::args::{ReportArgs, ThresholdCardArgs, ThresholdJoinArgs, ThresholdNewArgs};
+use crate::diagnostics::note_line;
+use crate::error::{Error, Result};
+use crate::output::Out;
+use crate::store::{LocalKeystore, parse_name};
+use bulla_files::{escape_path, quote_for_shell};
+use bulla_threshold::{Card, Group, KeyGeneration, Message, ParticipantKeys};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+#[derive(Serialize)]
+struct JsonCard {
+    name: String,
+    fingerprint: String,
+    card: String,
+}
+
+pub(super) fn card(args: &ThresholdCardArgs) -> Result<()> {
+    let folder = ThresholdFolder::of(LocalKeystore::existing_or_new(&args.keystore)?);
+    let opened = folder.open()?;
+    let keys = match (opened.find_keys()?, &args.name) {
+        (Some(keys), Some(name)) if keys.name().as_str() != name => {
+            let message = format!("your name in groups is {} already", keys.name());
+            return Err(Error::new("already_exists", message)
+                .about(name.clone())
+                .hint("leave out the name; for another person, use another keystore: --keystore DIR"));
+        }
+        (Some(keys), _) => keys,
+        (None, Some(name)) => opened.create_keys(parse_name(name)?)?,
+        (None, None) => opened.keys()?,
+    };
+    let fingerprint = keys.card().fingerprint();
+    let line = keys.card_message().map_err(failed)?.to_string();
+    let mut out = Out::stdout();
+    if args.report.json {
+        out.json(&JsonCard { name: keys.name().to_string(), fingerprint, card: line })?;
+    } else {
+        out.line(line)?;
+        if !args.report.quiet {
+            note_line(&format!(
+                "the fingerprint of this card is {fingerprint}: read it to the others by phone"
+            ));
+        }
+    }
+    out.flush()
+}
+
+pub(super) fn new(args: &ThresholdNewArgs) -> Result<()> {
+    let name = parse_name(&args.name)?;
+    if args.cards.len() != args.size.participants {
+        let message =
+            format!("{} cards were given for a group of {}", args.cards.len(), args.size.participants);
+        return Err(Error::new("usage", message).hint("give the cards of all participants, also your own"));
+    }
+    let cards = args.cards.iter().map(|path| read_card(path)).collect::<Result<Vec<_>>>()?;
+    let folder = ThresholdFolder::of(LocalKeystore::existing(&args.keystore)?);
+    let opened = folder.open()?;
+    let keys = opened.keys()?;
+    if opened.find_share(&name)?.is_some() || opened.find_generation(&name, &keys)?.is_some() {
+        return Err(Error::new("already_exists", "you are in a group of this name already")
+            .about(name.as_str())
+            .hint("choose another name"));
+    }
+    let proposal = Group::new(name, args.size.threshold, cards)
+        .and_then(|group| group.propose(&keys))
+        .map_err(failed)?;
+    let file = PathBuf::from(format!("{}.threshold", args.name));
+    if file.symlink_metadata().is_ok() {
+        return Err(Error::new("already_exists", "exists already; bulla does not replace it")
+            .about(escape_path(&file))
+            .hint("move it away"));
+    }
+    let generation = KeyGeneration::join(&keys, &proposal).map_err(failed)?;
+    show_group(generation.group());
+    advance(&opened, &keys, generation, &file, args.report)
+}
+
+fn read_card(path: &Path) -> Result<Card> {
+    let messages = read_messages(path)?;
+    let [message] = &messages[..] else {
+        let message = format!("has {} messages, and a card is one", messages.len());
+        return Err(Error::new("malformed_message", message).about(escape_path(path)));
+    };
+    Card::of(message).map_err(|error| failed(error).about(escape_path(path)))
+}
+
+/// Shows on standard error who is in a group.
+fn show_group(group: &Group) {
+    let count = group.participants().len();
+    note_line(&format!("the group {}: {} of {count} sign together", group.name(), group.threshold()));
+    for card in group.participants() {
+        note_line(&format!("  {:<16} {}", card.name, card.fingerprint()));
+    }
+}
+
+pub(super) fn join(args: &ThresholdJoinArgs) -> Result<()> {
+    let mut messages = Vec::new();
+    for path in &args.files {
+        messages.extend(read_messages(path)?);
+    }
+    let proposal = proposal(&messages)?;
+    let group = Group::of(proposal).map_err(failed)?;
+    let folder = ThresholdFolder::of(LocalKeystore::existing(&args.keystore)?);
+    // A person may think about a question for long: the keystore is not open meanwhile.
+    let (keys, share, kept) = {
+        let opened = folder.open()?;
+        let keys = opened.keys()?;
+        let kept = opened.find_generation(group.name(), &keys)?;
+        (keys, opened.find_share(group.name())?, kept)
+    };
+    if let Some(share) = share {
+        if share.proposal() != proposal {
+            return Err(Error::new("already_exists", "you are in another group of this name already")
+                .about(group.name().as_str())
+                .hint("ask for another name"));
+        }
+        return report_complete(&JsonGroup::of(&share), args.report);
+    }
+    let mut generation = match kept {
+        Some(generation) if Some(generation.session()) == proposal.opens() => generation,
+        Some(_) => {
+            return Err(Error::new("already_exists", "you are joining another group of this name already")
+                .about(group.name().as_str())
+                .hint("ask for another name"));
+        }
+        None => {
+            show_group(&group);
+            if !args.yes {
+                confirm("Are these the right people, and did you compare the fingerprints with them?")?;
+            }
+            let is_own = |message: &&Message| {
+                Some(message.session()) == proposal.opens() && message.sender() == keys.name()
+            };
+            if messages.iter().any(|message| is_own(&message)) {
+                return Err(Error::new(
+                    "wrong_session",
+                    "you have joined this group before, and what you kept of it is gone",
+                )
+                .about(group.name().as_str())
+                .hint("restore a newer copy of your keystore's folder; or start a new group"));
+            }
+            KeyGeneration::join(&keys, proposal).map_err(failed)?
+        }
+    };
+    for message in messages.iter().filter(|message| *message != proposal) {
+        generation.receive(message).map_err(failed)?;
+    }
+    advance(&folder.open()?, &keys, generation, &args.files[0], args.report)
+}
+
+/// The one proposal among the messages.
+fn proposal(messages: &[Message]) -> Result<&Message> {
+    let mut proposals = messages.iter().filter(|message| Group::of(message).is_ok());
+    let first = proposals.next().ok_or_else(|| {
+        Error::new("malformed_message", "the file does not begin a group")
+            .hint("ask for the file that `bulla threshold new` wrote")
+    })?;
+    match proposals.find(|message| *message != first) {
+        None => Ok(first),
+        Some(_) => Err(Error::new("wrong_session", "the files belong to different groups")),
+    }
+}
+
+/// What the others have to do.
+#[derive(Serialize)]
+struct JsonWaiting<'a> {
+    group: &'a str,
+    file: String,
+    round: u8,
+    waiting_for: Vec<String>,
+    complete: bool,
+}
+
+/// Goes on as far as possible. What is kept is on the disk before others may see it.
+fn advance(
+    opened: &OpenThresholdFolder<'_>,
+    keys: &ParticipantKeys,
+    mut generation: KeyGeneration,
+    file: &Path,
+    report: ReportArgs,
+) -> Result<()> {
+    let group = generation.group().name().clone();
+    generation.advance(keys).map_err(failed)?;
+    opened.write_generation(&group, &generation)?;
+    let about = format!("The key of the group {group} is being made. Run: bulla threshold join FILE");
+    write_messages(file, &about, generation.messages())?;
+    if !generation.is_complete() {
+        let (round, missing) = generation.waits_for();
+        let mut out = Out::stdout();
+        if report.json {
+            out.json(&JsonWaiting {
+                group: group.as_str(),
+                file: file.to_string_lossy().into_owned(),
+                round,
+                waiting_for: missing.iter().map(ToString::to_string).collect(),
+                complete: false,
+            })?;
+        } else if !report.quiet {
+            let quoted = quote_for_shell(file.as_os_str());
+            out.line(format_args!("round {round} of 3 waits for {}", listed(&missing)))?;
+            out.line(format_args!(
+                "send {} to {}, who run: bulla threshold join {quoted}",
+                escape_path(file),
+                listed(&missing)
+            ))?;
+            out.line("when it comes back, run the same command again")?;
+        }
+        return out.flush();
+    }
+    let share = generation.into_share().expect("it is complete");
+    opened.finish_generation(&group, &share)?;
+    if !report.quiet && !report.json {
+        note_line(&format!(
+            "send {} to the others once more: it has what they need to finish",
+            escape_path(file)
+        ));
+    }
+    report_complete(&JsonGroup::of(&share), report)
+}
+
+fn report_complete(group: &JsonGroup, report: ReportArgs) -> Result<()> {
+    let mut out = Out::after("the key is complete");
+    if report.json {
+        out.json(group)?;
+    } else if !report.quiet {
+        out.line(format_args!("the key of {} is complete: {}", group.group, group.public_key))?;
+        out.line(format_args!("sign with it: bulla threshold sign FILE --group {}", group.group))?;
+    }
+    out.flush()
+}

@@ -1,0 +1,49 @@
+//! Ed25519 keys that no single machine holds.
+//!
+//! A key belongs to a group of participants. Each has a share of it, and a number of them, the
+//! threshold, sign together. Fewer can do nothing, and know nothing of the key. What they sign is
+//! an ordinary signature of Ed25519: whoever verifies it cannot tell.
+//!
+//! The mathematics is FROST (RFC 9591), by the crate `frost-ed25519`. This crate makes it hard to
+//! misuse:
+//!
+//! - [`ParticipantKeys`] sign all messages, and shares are encrypted to them. [`Card`] is their
+//!   public side, [`Group`] the list of cards with a threshold.
+//! - [`KeyGeneration`] makes a key without a dealer, and refreshes the shares of a key. [`deal`]
+//!   splits a key that somebody has. [`Repair`] gives back a lost share.
+//! - [`SigningSession`] signs. Its nonces exist in memory alone and are used once.
+//! - A [`Message`] is one line of text, bound to its session, and reaches the others by any
+//!   channel. Whoever sends a wrong one is named in the error: [`ThresholdError::culprits`].
+//!
+//! Each session is a state machine: give it the messages of the others, let it advance, and send
+//! all its messages to all others. The order does not matter, nor do repetitions.
+//!
+//! What it does not have: a change of the threshold or new participants for an existing key (the
+//! library has no such protocol yet); keys of other algorithms.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![forbid(unsafe_code)]
+
+mod board;
+mod dealer;
+mod error;
+mod group;
+mod keygen;
+mod message;
+mod participant;
+mod repair;
+mod share;
+mod signing;
+
+pub use board::Receipt;
+pub use dealer::{deal, take_dealt};
+pub use error::{ErrorCode, Result, ThresholdError};
+pub use group::{Group, MAX_PARTICIPANTS};
+pub use keygen::KeyGeneration;
+pub use message::{MAX_MESSAGE_LEN, MAX_MESSAGES, Message, SessionId};
+pub use participant::{Card, ParticipantKeys};
+pub use repair::Repair;
+pub use share::{KeyShare, reconstruct};
+pub use signing::{MAX_JOB_LEN, MAX_STEPS, SigningSession, Waiting};
+
+#[cfg(test)]
+mod tests;
