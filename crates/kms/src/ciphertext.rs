@@ -25,6 +25,7 @@ use crate::algorithm::{Algorithm, HEADER_LEN, TAG_LEN};
 use crate::backend::{check_usage, invalid_ciphertext};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, KeyRef, KeyVersionId};
+use crate::secret_bytes::SecretBytes;
 
 /// The format that this program writes and reads.
 const FORMAT: u8 = 1;
@@ -198,12 +199,12 @@ pub struct Plaintext {
     /// The key version.
     pub key: KeyVersionId,
     /// The plaintext.
-    pub bytes: Zeroizing<Vec<u8>>,
+    pub bytes: SecretBytes,
 }
 
 impl Plaintext {
-    pub(crate) fn new(key: KeyVersionId, bytes: Zeroizing<Vec<u8>>) -> Self {
-        Self { key, bytes }
+    pub(crate) fn new(key: KeyVersionId, bytes: impl Into<SecretBytes>) -> Self {
+        Self { key, bytes: bytes.into() }
     }
 }
 

@@ -174,7 +174,7 @@ impl Keys for Keystore {
         ciphertext: &[u8],
         options: &EncryptionOptions<'_>,
     ) -> Result<Zeroizing<Vec<u8>>> {
-        Ok(self.decrypt(find_key(self, name)?.key_id(), ciphertext, options)?.bytes)
+        Ok(self.decrypt(find_key(self, name)?.key_id(), ciphertext, options)?.bytes.into())
     }
 
     fn public_key(&self, version: &KeyVersionId) -> Result<PublicKey> {

@@ -1,16 +1,13 @@
 //! Message authentication codes.
 
-use zeroize::Zeroizing;
-
 use super::Keystore;
 use super::batch::KeyMessage;
-use super::index::LoadedKey;
 use super::lifecycle::check_enabled;
 use super::observe::{AuditedResult, Subject};
 use super::signing::{SignedContent, check_purpose};
 use crate::algorithm::KeyUsage;
 use crate::audit_log::AuditOperation;
-use crate::backend::{HmacHash, hmac_key};
+use crate::backend::HmacHash;
 use crate::error::Result;
 use crate::id::{KeyRef, KeyVersionId};
 use crate::key_signature::{Mac, Verdict};
@@ -133,7 +130,7 @@ impl Keystore {
                 KeyUsage::Authentication => self.version_for_one_use(key, SignedContent::Callers)?,
                 _ => self.version_that_signs(key, SignedContent::Callers)?,
             };
-            let bytes = hash.hmac(&self.hmac_key(&id, &loaded)?, message);
+            let bytes = hash.hmac(loaded.hmac_key(&id, &self.cipher, &self.backends)?, message);
             Ok(Mac { key: id, bytes })
         })
     }
@@ -156,13 +153,8 @@ impl Keystore {
             let loaded = self.index.load().key(key.key_id())?.clone();
             loaded.version(key)?;
             check_enabled(&loaded.record)?;
-            Ok(hash.verify(&self.hmac_key(key, &loaded)?, message, mac))
+            Ok(hash.verify(loaded.hmac_key(key, &self.cipher, &self.backends)?, message, mac))
         })
-    }
-
-    fn hmac_key(&self, id: &KeyVersionId, loaded: &LoadedKey) -> Result<Zeroizing<Vec<u8>>> {
-        let secret = loaded.material(id, &self.cipher, &self.backends)?;
-        Ok(hmac_key(id.key_id().algorithm(), &secret))
     }
 
     fn make_mac(&self, key: KeyRef<'_>, message: &[u8]) -> Result<Mac> {

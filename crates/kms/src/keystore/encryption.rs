@@ -120,7 +120,7 @@ impl Keystore {
     /// let options = EncryptionOptions::default().associated_data(b"disk 3");
     /// let data_key = keystore.generate_data_key(&key, DataKeyLength::Bits256, &options)?;
     /// let same = keystore.decrypt(&key, &data_key.wrapped.bytes, &options)?;
-    /// assert_eq!((same.bytes.len(), same.bytes), (32, data_key.plaintext));
+    /// assert_eq!((same.bytes.len(), &**same.bytes), (32, &**data_key.plaintext));
     /// # Ok::<(), bulla_kms::KmsError>(())
     /// ```
     ///

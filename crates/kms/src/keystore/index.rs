@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use rpds::HashTrieMapSync;
+use zeroize::Zeroizing;
 
 use crate::attestation::Attestation;
-use crate::backend::{Backends, KeyMaterial, PrivateKey};
+use crate::backend::{Backends, KeyMaterial, PrivateKey, hmac_key};
 use crate::encryption::{EnvelopeKind, StoreCipher};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, KeyVersionId, Name, TOKEN_ROOT_PURPOSE};
@@ -104,22 +105,25 @@ pub(super) struct LoadedKey {
 
 /// A private key that stays encrypted until it is needed, so that a store of many keys opens
 /// quickly and holds few of them in the clear.
+#[derive(Default)]
 pub(super) struct StoredPrivateKey {
     ciphertext: Vec<u8>,
     decrypted: OnceLock<Arc<dyn PrivateKey>>,
     /// How many uses are left of those that the store already counts.
     reserved: AtomicU64,
+    /// The key with which the version makes HMACs.
+    hmac_key: OnceLock<Zeroizing<Vec<u8>>>,
 }
 
 impl StoredPrivateKey {
     /// A private key from its row; the row is empty for a destroyed key.
     pub(super) fn new(ciphertext: Vec<u8>) -> Arc<Self> {
-        Arc::new(Self { ciphertext, decrypted: OnceLock::new(), reserved: AtomicU64::new(0) })
+        Arc::new(Self { ciphertext, decrypted: OnceLock::new(), ..Self::default() })
     }
 
     /// A private key that was just made, and its row.
     pub(super) fn with_key(ciphertext: Vec<u8>, key: Arc<dyn PrivateKey>) -> Arc<Self> {
-        Arc::new(Self { ciphertext, decrypted: OnceLock::from(key), reserved: AtomicU64::new(0) })
+        Arc::new(Self { ciphertext, decrypted: OnceLock::from(key), ..Self::default() })
     }
 
     /// Whether `row` holds this key.
@@ -130,6 +134,11 @@ impl StoredPrivateKey {
     /// Adds uses that the store now counts.
     pub(super) fn reserve(&self, uses: u64) {
         self.reserved.fetch_add(uses, Ordering::Relaxed);
+    }
+
+    /// Whether so many uses are reserved.
+    pub(super) fn has_reserved(&self, uses: u64) -> bool {
+        self.reserved.load(Ordering::Relaxed) >= uses
     }
 
     /// Takes one of the reserved uses, if there is one.
@@ -161,8 +170,8 @@ impl LoadedKey {
         Ok(version)
     }
 
-    /// The uses that are reserved for a version whose private key the keystore keeps.
-    pub(super) fn reserved(&self, id: &KeyVersionId) -> Option<&StoredPrivateKey> {
+    /// The private key of a version, if the keystore keeps it.
+    pub(super) fn stored(&self, id: &KeyVersionId) -> Option<&StoredPrivateKey> {
         if id.version() == self.record.latest_number().get() {
             return Some(&self.latest_key);
         }
@@ -202,9 +211,25 @@ impl LoadedKey {
         if id.version() == version.get() {
             return self.decrypt(&self.latest_key, version, cipher, backends);
         }
-        let gone = || KmsError::new(Code::KeyDestroyed, format!("the private key of {id} was destroyed"));
-        let encrypted = self.older.get(&id.version()).ok_or_else(gone)?;
-        self.decrypt(encrypted, NonZeroU32::new(id.version()).ok_or_else(gone)?, cipher, backends)
+        let encrypted = self.older.get(&id.version()).ok_or_else(|| destroyed(id))?;
+        let version = NonZeroU32::new(id.version()).ok_or_else(|| destroyed(id))?;
+        self.decrypt(encrypted, version, cipher, backends)
+    }
+
+    /// The key with which a version that may be used makes HMACs. It is computed when first needed.
+    pub(super) fn hmac_key(
+        &self,
+        id: &KeyVersionId,
+        cipher: &StoreCipher,
+        backends: &Backends,
+    ) -> Result<&[u8]> {
+        self.usable(id)?;
+        let stored = self.stored(id).ok_or_else(|| destroyed(id))?;
+        if let Some(key) = stored.hmac_key.get() {
+            return Ok(key);
+        }
+        let secret = self.material(id, cipher, backends)?;
+        Ok(stored.hmac_key.get_or_init(|| hmac_key(id.key_id().algorithm(), &secret)))
     }
 
     /// The private key of a version that may be used, unencrypted.
@@ -227,10 +252,8 @@ impl LoadedKey {
 
     /// The backend's material for a version whose private key the keystore still has.
     pub(super) fn decrypt_material(&self, id: &KeyVersionId, cipher: &StoreCipher) -> Result<KeyMaterial> {
-        let is_latest = id.version() == self.record.latest_number().get();
-        let encrypted = if is_latest { Some(&self.latest_key) } else { self.older.get(&id.version()) };
-        let gone = || KmsError::new(Code::KeyDestroyed, format!("the private key of {id} was destroyed"));
-        cipher.decrypt(&EnvelopeKind::PrivateKey(id.to_string()), &encrypted.ok_or_else(gone)?.ciphertext)
+        let stored = self.stored(id).ok_or_else(|| destroyed(id))?;
+        cipher.decrypt(&EnvelopeKind::PrivateKey(id.to_string()), &stored.ciphertext)
     }
 
     fn decrypt<'a>(
@@ -252,6 +275,10 @@ impl LoadedKey {
         }
         Ok(stored.decrypted.get_or_init(|| key))
     }
+}
+
+fn destroyed(id: &KeyVersionId) -> KmsError {
+    KmsError::new(Code::KeyDestroyed, format!("the private key of {id} was destroyed"))
 }
 
 /// A keystore's keys as they were at one moment, for reading only: see

@@ -96,6 +96,52 @@ impl Keystore {
                 .is_ok_and(|key| key.record.backend == SOFTWARE && key.record.rotation.max_uses.is_none())
     }
 
+    /// Whether encryptions, decryptions and MACs with the key take microseconds: they need neither
+    /// the disk nor a device. So many of them, `uses`, count as uses of the key: encryptions, and
+    /// MACs of a key that makes nothing else. Other threads may use the key at the same time; then
+    /// one of them may still wait for the disk, once in thousands of uses.
+    ///
+    /// The answer for a key that does not exist means nothing.
+    ///
+    /// ```
+    /// use bulla_kms::{Algorithm, Keystore, NewKey};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let new = NewKey::new("local".parse()?, "orders".parse()?, Algorithm::Aes256Gcm);
+    /// let key = keystore.create_key(new)?;
+    /// assert!(keystore.computes_quickly(&key, 0));
+    /// // The store counts encryptions before they are made: the first one writes to it.
+    /// assert!(!keystore.computes_quickly(&key, 1));
+    /// keystore.encrypt(&key, b"a secret", &Default::default())?;
+    /// assert!(keystore.computes_quickly(&key, 1));
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
+    pub fn computes_quickly<'a>(&self, key: impl Into<KeyRef<'a>>, uses: u64) -> bool {
+        /// The uses that other threads may take meanwhile.
+        const MAX_CONCURRENT_USES: u64 = 256;
+        let key = key.into();
+        if !key.key_id().algorithm().is_symmetric() {
+            return false;
+        }
+        let index = self.index.load();
+        let Ok(loaded) = index.key(key.key_id()) else { return false };
+        let record = &loaded.record;
+        if record.backend != SOFTWARE {
+            return false;
+        }
+        if uses == 0 {
+            return true;
+        }
+        let created = record.latest_version().created;
+        let is_due = record.rotation.is_too_old(created, Timestamp::now).unwrap_or(true);
+        let stored = match key {
+            KeyRef::Key(_) => Some(&*loaded.latest_key),
+            KeyRef::Version(id) => loaded.stored(id),
+        };
+        let has_uses = |stored: &StoredPrivateKey| stored.has_reserved(uses.saturating_add(MAX_CONCURRENT_USES));
+        !is_due && (record.use_limit().is_none() || stored.is_some_and(has_uses))
+    }
+
     /// The version that signs this message, if the key may sign it; counts one use.
     pub(super) fn version_for_message(
         &self,
@@ -317,7 +363,7 @@ impl Keystore {
             let Some(limit) = record.use_limit() else { return Ok((id, loaded)) };
             let max_uses = limit.max_uses.get();
             // A version whose private key was destroyed has no uses to count.
-            if loaded.reserved(&id).is_none_or(StoredPrivateKey::take_use) {
+            if loaded.stored(&id).is_none_or(StoredPrivateKey::take_use) {
                 return Ok((id, loaded));
             }
             if loaded.version(&id)?.uses < max_uses {
@@ -357,7 +403,7 @@ impl Keystore {
             let applies = version.is_held() && is_still_latest == is_latest && reserved > 0;
             Ok(applies.then_some(Edit { record, new_private_key: None }))
         })?;
-        if let Some(stored) = edited.as_ref().and_then(|key| key.reserved(id)) {
+        if let Some(stored) = edited.as_ref().and_then(|key| key.stored(id)) {
             stored.reserve(reserved);
         }
         Ok(())

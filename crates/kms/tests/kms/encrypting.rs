@@ -254,7 +254,7 @@ fn a_data_key_is_random_and_comes_back_from_its_wrapped_form() {
         assert_ne!(one.plaintext, two.plaintext);
         assert_eq!(one.plaintext.len(), length);
         let found = keystore.decrypt(id.key_id(), &one.wrapped.bytes, &options).unwrap();
-        assert_eq!(found.bytes, one.plaintext);
+        assert_eq!(*found.bytes, *one.plaintext);
         assert!(!format!("{one:?} {found:?}").contains(&format!("{:?}", *one.plaintext)));
     }
     for bits in [0, 8, 192, 1024] {

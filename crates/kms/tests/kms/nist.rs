@@ -374,7 +374,7 @@ fn a_key_of_rsa_encrypts_and_every_usable_version_decrypts() {
         }
         let data_key = keystore.generate_data_key(id.key_id(), DataKeyLength::Bits256, &options).unwrap();
         let same = keystore.decrypt(id.key_id(), &data_key.wrapped.bytes, &options).unwrap();
-        assert_eq!(same.bytes, data_key.plaintext);
+        assert_eq!(*same.bytes, *data_key.plaintext);
         let context = EncryptionOptions::default().context(b"c");
         let error = keystore.encrypt(id.key_id(), b"m", &context).unwrap_err();
         assert_eq!(error.code, Code::InvalidArgument);

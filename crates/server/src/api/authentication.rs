@@ -6,12 +6,11 @@ use std::num::NonZeroU32;
 use axum::extract::State;
 use axum::response::Response;
 use bulla_kms::token::TokenOperation;
-use bulla_kms::{KeySelector, KeyVersionId, Keystore, KmsError, Mac, Verdict};
+use bulla_kms::{KeySelector, KeyVersionId, Keystore, KmsError, Mac, SecretBytes, Verdict};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use zeroize::Zeroizing;
 
 use super::batch::count_items;
 use super::keys::KEY_DOC;
@@ -65,7 +64,7 @@ impl From<Mac> for MacView {
 /// A message whose key is found and which is decoded.
 struct ToAuthenticate {
     key: KeySelector,
-    message: Zeroizing<Vec<u8>>,
+    message: SecretBytes,
 }
 
 impl ToAuthenticate {
@@ -91,8 +90,9 @@ async fn mac(
 ) -> Result<axum::Json<MacView>> {
     let key = resolve_key(&caller, &key, TokenOperation::Mac)?;
     let item = ToAuthenticate::read(&caller, key, &parse(&body)?)?;
-    let made =
-        worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| item.mac(keystore)).await?;
+    let cost = caller.cost_of_secrets(item.key.as_ref(), 1, item.message.len());
+    let run = move |keystore: &Keystore| item.mac(keystore);
+    let made = worker.run_at_cost(&caller.unsealed, &caller.session, cost, run).await?;
     Ok(axum::Json(made.into()))
 }
 
@@ -153,7 +153,7 @@ struct MacToVerify<'a> {
 /// A MAC whose key is found and which is decoded.
 struct ToVerify {
     key: KeyVersionId,
-    message: Zeroizing<Vec<u8>>,
+    message: SecretBytes,
     mac: Vec<u8>,
 }
 
@@ -187,8 +187,9 @@ async fn verify_mac(
 ) -> Result<axum::Json<MacVerdict>> {
     let key = resolve_key(&caller, &key, TokenOperation::VerifyMac)?;
     let item = ToVerify::read(&caller, key, &parse(&body)?)?;
-    let verdict =
-        worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| item.verify(keystore)).await?;
+    let cost = caller.cost_of_secrets((&item.key).into(), 0, item.message.len());
+    let run = move |keystore: &Keystore| item.verify(keystore);
+    let verdict = worker.run_at_cost(&caller.unsealed, &caller.session, cost, run).await?;
     Ok(axum::Json(MacVerdict { valid: verdict.is_valid() }))
 }
 

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use bulla_kms::token::TokenOperation;
 use bulla_kms::{
-    Ciphertext, DataKeyLength, EncryptionOptions, KeyId, KeySelector, Keystore, KmsError, Plaintext,
+    Ciphertext, DataKeyLength, EncryptionOptions, KeyId, KeySelector, Keystore, KmsError, Plaintext, SecretBytes,
 };
 use serde::{Deserialize, Serialize, Serializer};
 use utoipa::ToSchema;
@@ -185,7 +185,7 @@ struct PlaintextToEncrypt<'a> {
 /// A plaintext whose key is found and which is decoded.
 struct ToEncrypt {
     key: KeySelector,
-    plaintext: Zeroizing<Vec<u8>>,
+    plaintext: SecretBytes,
     options: Options,
 }
 
@@ -234,9 +234,9 @@ async fn encrypt(
 ) -> Result<axum::Json<CiphertextView>> {
     let key = resolve_key(&caller, &key, TokenOperation::Encrypt)?;
     let item = ToEncrypt::read(&caller, key, &parse(&body)?)?;
-    let made = worker
-        .run_blocking(&caller.unsealed, &caller.session, move |keystore| item.encrypt(keystore))
-        .await?;
+    let cost = caller.cost_of_secrets(item.key.as_ref(), 1, item.plaintext.len());
+    let run = move |keystore: &Keystore| item.encrypt(keystore);
+    let made = worker.run_at_cost(&caller.unsealed, &caller.session, cost, run).await?;
     Ok(axum::Json(made.into()))
 }
 
@@ -360,9 +360,9 @@ async fn decrypt(
 ) -> Result<Response> {
     let key = resolve_key(&caller, &key, TokenOperation::Decrypt)?;
     let item = ToDecrypt::read(&key, &parse(&body)?)?;
-    let found = worker
-        .run_blocking(&caller.unsealed, &caller.session, move |keystore| item.decrypt(keystore))
-        .await?;
+    let cost = caller.cost_of_secrets((&item.key).into(), 0, item.ciphertext.len());
+    let run = move |keystore: &Keystore| item.decrypt(keystore);
+    let found = worker.run_at_cost(&caller.unsealed, &caller.session, cost, run).await?;
     let view = PlaintextView::from(found);
     let length = JSON_FRAME_LEN + view.plaintext.0.len();
     secret_json(&view, length)

@@ -191,7 +191,7 @@ impl ImportSource {
     ) -> Result<Self> {
         match (private, wrapped, public) {
             (Some(PrivateKeyText { format, data, algorithm, passphrase }), None, None) => Ok(Self::Private {
-                bytes: decode_secret(&data, "data")?,
+                bytes: decode_secret(&data, "data")?.into(),
                 format: format.into(),
                 algorithm,
                 passphrase: passphrase.map(|text| SecretString::from(text.to_owned())),

@@ -14,14 +14,14 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use base64_simd::STANDARD;
-use bulla_kms::{Code, KmsError};
+use bulla_kms::{Code, KmsError, SecretBytes};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Bytes};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use tokio::time::timeout;
-use zeroize::{Zeroize as _, Zeroizing};
+use zeroize::Zeroize as _;
 
 use super::caller::{Caller, Peer};
 use crate::error::{ApiError, ApiErrorCode, Result};
@@ -125,7 +125,7 @@ impl BodyContent {
     }
 
     pub(super) fn wipe(&mut self) {
-        self.bytes.zeroize();
+        drop(SecretBytes::from(std::mem::take(&mut self.bytes)));
     }
 }
 
@@ -135,8 +135,7 @@ fn append(bytes: &mut Vec<u8>, more: &[u8]) {
     if length > bytes.capacity() {
         let mut larger = Vec::with_capacity(length.max(2 * bytes.capacity()));
         larger.extend_from_slice(bytes);
-        bytes.zeroize();
-        *bytes = larger;
+        drop(SecretBytes::from(std::mem::replace(bytes, larger)));
     }
     bytes.extend_from_slice(more);
 }
@@ -395,9 +394,9 @@ impl Drop for SecretText<'_> {
 ///
 /// # Errors
 /// Those of [`decode_into`].
-pub(crate) fn decode_secret(text: &str, what: &str) -> Result<Zeroizing<Vec<u8>>> {
+pub(crate) fn decode_secret(text: &str, what: &str) -> Result<SecretBytes> {
     // As much as any text of this length encodes, so that the buffer never moves.
-    let mut bytes = Zeroizing::new(Vec::with_capacity(text.len().div_ceil(4) * 3));
+    let mut bytes = SecretBytes::with_capacity(text.len().div_ceil(4) * 3);
     decode_into(text, what, &mut bytes)?;
     Ok(bytes)
 }
@@ -408,7 +407,7 @@ pub(crate) fn decode_secret(text: &str, what: &str) -> Result<Zeroizing<Vec<u8>>
 /// # Errors
 /// The value has no JSON.
 pub(crate) fn secret_json(value: &impl Serialize, length: usize) -> Result<Response> {
-    let mut json = Zeroizing::new(Vec::with_capacity(length));
+    let mut json = SecretBytes::with_capacity(length);
     serde_json::to_writer(&mut *json, value).map_err(|_| ApiError::internal("an answer has no JSON"))?;
     let mut response = no_store(Response::new(Body::from(Bytes::from_owner(json))));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

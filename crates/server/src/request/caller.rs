@@ -7,14 +7,14 @@ use std::sync::{Arc, OnceLock};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, header};
-use bulla_kms::Timestamp;
+use bulla_kms::{KeyRef, Timestamp};
 use rustls::pki_types::CertificateDer;
 
 use super::cross_site::{ConnectionProof, check_site};
 use super::under_policies::check_path;
 use crate::access::{Epoch, Session};
 use crate::error::{ApiError, ApiErrorCode, Result};
-use crate::service::{UnsealedService, Worker};
+use crate::service::{BatchCost, UnsealedService, Worker};
 
 /// A connection, which may prove its caller without a token.
 pub(crate) trait Connection: fmt::Debug + Send + Sync {
@@ -162,6 +162,11 @@ impl FromRequestParts<Worker> for ConnectionCaller {
 }
 
 impl Caller {
+    /// The cost of encryptions, decryptions or MACs with one key: [`BatchCost::of_secrets`].
+    pub(crate) fn cost_of_secrets(&self, key: KeyRef<'_>, uses: usize, bytes: usize) -> BatchCost {
+        BatchCost::of_secrets(&self.unsealed.keystore, key, uses, bytes)
+    }
+
     /// Verifies the credential, without counting the request.
     ///
     /// # Errors

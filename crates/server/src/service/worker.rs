@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bulla_kms::token::TokenOperation;
-use bulla_kms::{Algorithm, KeySelector, KeyVersionId, Keystore, Signature, Verdict};
+use bulla_kms::{Algorithm, KeyRef, KeySelector, KeyVersionId, Keystore, Signature, Verdict};
 use tokio::task::yield_now;
 
 use super::blocking_pool::run_off_thread;
@@ -33,6 +33,10 @@ const MAX_STEP_ITEMS: usize = 256;
 /// How long a step of slow work should take. A single item may take longer.
 const TARGET_STEP_TIME: Duration = Duration::from_millis(10);
 
+/// How many bytes are encrypted, decrypted or authenticated while other connections wait: less than
+/// a millisecond with the slowest algorithm.
+const MAX_QUICK_BYTES: usize = 256 << 10;
+
 /// How long an item of a batch takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BatchCost {
@@ -50,6 +54,13 @@ impl BatchCost {
 
     pub(crate) fn quick_if(quick: bool) -> Self {
         Self::of_results(quick, 0)
+    }
+
+    /// The cost of encryptions, decryptions or MACs with one key. All inputs together have so many
+    /// bytes, and `uses` items count as uses of the key ([`Keystore::computes_quickly`]).
+    pub(crate) fn of_secrets(keystore: &Keystore, key: KeyRef<'_>, uses: usize, bytes: usize) -> Self {
+        let quick = bytes <= MAX_QUICK_BYTES && keystore.computes_quickly(key, uses as u64);
+        Self::of_results(quick, bytes)
     }
 }
 
@@ -145,6 +156,23 @@ impl WorkerState {
         let mut work = Some(work);
         let step = move || work.take().map_or(JobStep::More, |work| JobStep::Done(work()));
         self.blocking_pool(session).run(session.caller(), 0, step).await?
+    }
+
+    /// Runs quick work on this thread, and slow work as [`WorkerState::run_blocking`] does.
+    ///
+    /// # Errors
+    /// Those of `run`, and of [`WorkerState::run_blocking`].
+    pub(crate) async fn run_at_cost<T: Send + 'static>(
+        &self,
+        unsealed: &Arc<UnsealedService>,
+        session: &Arc<Session>,
+        cost: BatchCost,
+        run: impl FnOnce(&Keystore) -> bulla_kms::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        if cost != BatchCost::Quick || unsealed.waits_for_disk {
+            return self.run_blocking(unsealed, session, run).await;
+        }
+        Ok(run(&unsealed.keystore.on_behalf_of(&session.actor))?)
     }
 
     /// Runs slow work for callers who have shown nothing yet. All that ask for the same have one

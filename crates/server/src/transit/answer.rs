@@ -8,11 +8,10 @@ use std::borrow::Cow;
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bulla_kms::{Code, KmsError};
+use bulla_kms::{Code, KmsError, SecretBytes};
 use hyper::body::Bytes;
 use serde::Serialize;
 use utoipa::ToSchema;
-use zeroize::Zeroizing;
 
 use crate::error::{ApiError, ApiErrorCode, ErrorBody};
 use crate::request::no_store;
@@ -75,7 +74,7 @@ pub(super) fn secret_written(
 ) -> Response {
     let id = worker.service.next_request_id();
     let warned: usize = warnings.iter().map(|warning| 6 * warning.len() + 8).sum();
-    let out = Zeroizing::new(envelope(&id, length + warned, warnings, write));
+    let out = SecretBytes::from(envelope(&id, length + warned, warnings, write));
     no_store(with_request_id(json(status, Bytes::from_owner(out)), &id))
 }
 

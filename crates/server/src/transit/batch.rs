@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use axum::http::StatusCode;
 use axum::response::Response;
-use bulla_kms::Keystore;
+use bulla_kms::{KeySelector, Keystore};
 
 use super::answer::{self, Result, VaultError};
 use super::request::OptionalText;
@@ -42,14 +42,32 @@ pub(super) fn check_not_empty<T>(items: &[T]) -> Result<()> {
     if items.is_empty() { Err(VaultError::invalid("missing batch input to process")) } else { Ok(()) }
 }
 
+/// The cost of items that one key computes, which `key_of` gives for each. `uses` of them count as
+/// uses of the key. Items of several versions are slow: nobody knows which of them have uses left.
+pub(super) fn cost_of<I>(
+    caller: &Caller,
+    items: &[Result<I>],
+    key_of: fn(&I) -> &KeySelector,
+    uses: usize,
+    bytes: usize,
+) -> BatchCost {
+    let mut keys = items.iter().flatten().map(key_of);
+    match keys.next() {
+        Some(first) if keys.all(|key| key == first) => {
+            caller.cost_of_secrets(first.as_ref(), uses, bytes)
+        }
+        // Without an item, nothing is computed.
+        first => BatchCost::of_results(first.is_none(), bytes),
+    }
+}
+
 pub(super) type Run<I, T> = fn(&I, &Keystore) -> Result<T>;
 
-/// Runs a function for each item that could be read; the others keep their errors. `length` is that
-/// of all results.
+/// Runs a function for each item that could be read; the others keep their errors.
 pub(super) async fn run_each<I: Send + Sync + 'static, T: Send + 'static>(
     worker: &Worker,
     caller: &Caller,
-    length: usize,
+    cost: BatchCost,
     items: Vec<Result<I>>,
     run: Run<I, T>,
 ) -> Result<Vec<Result<T>>> {
@@ -61,7 +79,7 @@ pub(super) async fn run_each<I: Send + Sync + 'static, T: Send + 'static>(
         let one = |item: &Result<I>| run(item.as_ref().map_err(VaultError::clone)?, keystore);
         items[step].iter().map(one).collect()
     }
-    let (cost, count) = (BatchCost::Long { results: length }, items.len());
+    let count = items.len();
     let results = worker.run_batch_sliced(&caller.unsealed, &caller.session, cost, (items, run), count, step);
     Ok(results.await?)
 }
@@ -104,6 +122,7 @@ pub(super) struct Batch<'a, I> {
     pub(super) references: Vec<&'a OptionalText<'a>>,
     /// At least the length of all values in the results.
     pub(super) length: usize,
+    pub(super) cost: BatchCost,
     pub(super) form: RequestForm,
     pub(super) failure: FailureStatus,
 }
@@ -117,8 +136,8 @@ impl<I: Send + Sync + 'static> Batch<'_, I> {
         run: Run<I, T>,
         write_fields: fn(&mut Vec<u8>, Result<&T, &VaultError>),
     ) -> Result<Response> {
-        let Self { read, references, length, form, failure } = self;
-        let mut results = run_each(worker, caller, length, read, run).await?;
+        let Self { read, references, length, cost, form, failure } = self;
+        let mut results = run_each(worker, caller, cost, read, run).await?;
         let texts = references.iter().map(|reference| reference.as_deref().unwrap_or_default());
         // A character may take six in JSON, and base64 four for three.
         let repeated: usize = texts.clone().map(|text| 6 * text.len()).sum();

@@ -10,16 +10,15 @@ use base64_simd::STANDARD;
 use bulla_kms::token::TokenOperation;
 use bulla_kms::{
     Algorithm, Ciphertext, CiphertextParts, Code, DataKeyLength, EncryptionOptions, KeyDerivation, KeyId,
-    KeySelector, KeyUsage, Keystore, KmsError, Plaintext,
+    KeySelector, KeyUsage, Keystore, KmsError, Plaintext, SecretBytes,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 use utoipa_axum::routes;
-use zeroize::Zeroizing;
 
 use super::answer::{self, Envelope, ErrorOrResults, Result, VaultError, VaultErrorBody};
-use super::batch::{Batch, FailureStatus, JSON_FRAME_LEN, RequestForm, check_not_empty};
+use super::batch::{Batch, FailureStatus, JSON_FRAME_LEN, RequestForm, check_not_empty, cost_of};
 use super::change::{create_or_find, derivation, new_key};
 use super::keys::{KEY_NAME_DOC, algorithm, find, is_visible, kind, label, missing, selector, version_error};
 use super::request::{
@@ -235,10 +234,13 @@ async fn transit_encrypt(
         None => create(&worker, &caller, &name, &request, is_derived).await?,
     };
     let key = EncryptionKey::new(&caller, key_id)?;
+    let read: Vec<_> = items.iter().map(|item| ToEncrypt::read(&key, item)).collect();
+    let length = items.iter().map(|item| item.plaintext.as_deref().map_or(0, str::len)).sum();
     let batch = Batch {
-        read: items.iter().map(|item| ToEncrypt::read(&key, item)).collect(),
+        cost: cost_of(&caller, &read, |item| &item.key, items.len(), length),
+        read,
         references: items.iter().map(|item| &item.reference).collect(),
-        length: items.iter().map(|item| item.plaintext.as_deref().map_or(0, str::len)).sum(),
+        length,
         form,
         failure: FailureStatus::Status(request.partial_failure_response_code),
     };
@@ -264,7 +266,7 @@ async fn transit_decrypt(
         return Err(missing_in_batch(place, "ciphertext", "decrypt"));
     }
     let failure = FailureStatus::Status(request.partial_failure_response_code);
-    let batch = read_ciphertexts(&worker, &caller, key_id, &items, form, failure)?;
+    let batch = read_ciphertexts(&worker, &caller, key_id, &items, form, failure, 0)?;
     batch.answer(&worker, &caller, ToDecrypt::decrypt, write_plaintext).await
 }
 
@@ -283,7 +285,8 @@ async fn transit_rewrap(
     let key_id = find(&caller, &name, TokenOperation::Rewrap, || missing(KEY_NOT_FOUND))?;
     let mut request: TransitDecrypt<'_> = body.parse()?;
     let (items, form) = request.take_items()?;
-    let batch = read_ciphertexts(&worker, &caller, key_id, &items, form, FailureStatus::InItems)?;
+    let (failure, uses) = (FailureStatus::InItems, items.len());
+    let batch = read_ciphertexts(&worker, &caller, key_id, &items, form, failure, uses)?;
     batch.answer(&worker, &caller, ToDecrypt::rewrap, write_ciphertext).await
 }
 
@@ -346,7 +349,8 @@ async fn transit_datakey(
     let length = u32::try_from(bits).ok().and_then(|bits| DataKeyLength::from_bits(bits).ok());
     let length = length.ok_or_else(|| VaultError::invalid("invalid bit length"))?;
     let key = selector(key.key_id, request.key_version, "encryption")?;
-    let made = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
+    let cost = caller.cost_of_secrets(key.as_ref(), 1, length.bytes());
+    let made = worker.run_at_cost(&caller.unsealed, &caller.session, cost, move |keystore| {
         keystore.generate_data_key(key.as_ref(), length, &options.get())
     });
     let made = made.await.map_err(encryption_error)?;
@@ -532,7 +536,7 @@ fn encryption_error(error: impl Into<VaultError>) -> VaultError {
 /// A plaintext that is decoded.
 struct ToEncrypt {
     key: KeySelector,
-    plaintext: Zeroizing<Vec<u8>>,
+    plaintext: SecretBytes,
     options: Options,
 }
 
@@ -624,7 +628,7 @@ fn read_ciphertext(algorithm: Algorithm, text: &str) -> Result<(NonZeroU32, Vec<
     Ok((version, parts.to_bytes()))
 }
 
-/// Reads all ciphertexts.
+/// Reads all ciphertexts. So many of them, `uses`, are encrypted again.
 fn read_ciphertexts<'a>(
     worker: &Worker,
     caller: &Caller,
@@ -632,14 +636,18 @@ fn read_ciphertexts<'a>(
     items: &'a [TransitDecryptItem<'a>],
     form: RequestForm,
     failure: FailureStatus,
+    uses: usize,
 ) -> Result<Batch<'a, ToDecrypt>> {
     form.count(worker, caller, items.len())?;
     all_or_none(items.iter().map(|item| &item.context))?;
     let key = EncryptionKey::new(caller, key_id)?;
+    let read: Vec<_> = items.iter().map(|item| ToDecrypt::read(&key, item)).collect();
+    let length = items.iter().map(|item| item.ciphertext.as_deref().map_or(0, str::len)).sum();
     Ok(Batch {
-        read: items.iter().map(|item| ToDecrypt::read(&key, item)).collect(),
+        cost: cost_of(caller, &read, |item| &item.key, uses, length),
+        read,
         references: items.iter().map(|item| &item.reference).collect(),
-        length: items.iter().map(|item| item.ciphertext.as_deref().map_or(0, str::len)).sum(),
+        length,
         form,
         failure,
     })

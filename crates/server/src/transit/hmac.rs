@@ -6,15 +6,14 @@ use axum::extract::State;
 use axum::response::Response;
 use base64_simd::STANDARD;
 use bulla_kms::token::TokenOperation;
-use bulla_kms::{Code, HmacHash, KeyId, KeySelector, KeyVersionId, Keystore, KmsError, Mac};
+use bulla_kms::{Code, HmacHash, KeyId, KeySelector, KeyUsage, KeyVersionId, Keystore, KmsError, Mac, SecretBytes};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 use utoipa_axum::routes;
-use zeroize::Zeroizing;
 
 use super::answer::{self, Envelope, Result, VaultError, VaultErrorBody, write_results};
-use super::batch::run_each;
+use super::batch::{cost_of, run_each};
 use super::keys::{KEY_NAME_DOC, find, missing};
 use super::request::{
     OptionalSecret, OptionalText, PathName, SecretVaultContent, VaultCaller, decode_into, decode_secret,
@@ -139,8 +138,13 @@ async fn make(
         None => vec![TransitHmacItem { input, reference: OptionalText::default() }],
     };
     check_items(&worker, &caller, is_batch, items.len())?;
-    let read = items.iter().map(|item| ToAuthenticate::read(&key, hash, item)).collect();
-    let mut made = run_each(&worker, &caller, 64 * items.len(), read, ToAuthenticate::hmac).await?;
+    let read: Vec<_> = items.iter().map(|item| ToAuthenticate::read(&key, hash, item)).collect();
+    // Other keys have a key for HMACs beside their own, whose uses are not counted.
+    let is_counted = key.key_id().algorithm().usage() == KeyUsage::Authentication;
+    let uses = if is_counted { items.len() } else { 0 };
+    let length = read.iter().flatten().map(|item| item.message.len()).sum();
+    let cost = cost_of(&caller, &read, |item| &item.key, uses, length);
+    let mut made = run_each(&worker, &caller, cost, read, ToAuthenticate::hmac).await?;
     if !is_batch {
         let made = made.pop().unwrap_or_else(|| Err(ApiError::internal("no result").into()))?;
         return Ok(answer::written(&worker, 128, &[], |out| {
@@ -197,7 +201,7 @@ fn hash_function(name: Option<&str>) -> Result<HmacHash> {
 struct ToAuthenticate {
     key: KeySelector,
     hash: HmacHash,
-    message: Zeroizing<Vec<u8>>,
+    message: SecretBytes,
 }
 
 impl ToAuthenticate {
@@ -217,7 +221,7 @@ impl ToAuthenticate {
     }
 }
 
-fn decode_message(text: &str) -> Result<Zeroizing<Vec<u8>>> {
+fn decode_message(text: &str) -> Result<SecretBytes> {
     let decoded = decode_secret(text, "input");
     decoded.map_err(|error| VaultError::in_words("unable to decode input as base64", error))
 }
@@ -263,8 +267,11 @@ pub(super) async fn verify(
     if items.iter().any(|item| item.hmac.as_deref().is_none()) {
         return Err(VaultError::invalid("some elements of batch_input are missing 'hmac'"));
     }
-    let read = items.iter().map(|item| ToVerify::read(&key_id, hash, item)).collect();
-    let mut verdicts = run_each(worker, caller, items.len(), read, ToVerify::verify).await?;
+    let read: Vec<_> = items.iter().map(|item| ToVerify::read(&key_id, hash, item)).collect();
+    let length = read.iter().flatten().map(|item| item.message.len()).sum();
+    // Verifying uses nothing up, so the versions do not matter.
+    let cost = caller.cost_of_secrets((&key_id).into(), 0, length);
+    let mut verdicts = run_each(worker, caller, cost, read, ToVerify::verify).await?;
     if !is_batch {
         let verdict = verdicts.pop().unwrap_or_else(|| Err(ApiError::internal("no result").into()))?;
         return Ok(answer::written(worker, 16, &[], |out| {
@@ -288,7 +295,7 @@ fn write_verdict(out: &mut Vec<u8>, verdict: &Result<bool>) {
 struct ToVerify {
     key: KeyVersionId,
     hash: HmacHash,
-    message: Zeroizing<Vec<u8>>,
+    message: SecretBytes,
     mac: Vec<u8>,
 }
 

@@ -11,6 +11,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use bulla_kms::SecretBytes;
 use hyper::body::Bytes;
 use serde::de::{DeserializeOwned, Deserializer, Error, Visitor};
 use serde::{Deserialize, de};
@@ -359,9 +360,9 @@ pub(super) fn decode_into(text: &str, what: &str, bytes: &mut Vec<u8>) -> Result
 ///
 /// # Errors
 /// The text is not base64; `what` names it.
-pub(super) fn decode_secret(text: &str, what: &str) -> Result<Zeroizing<Vec<u8>>, ApiError> {
+pub(super) fn decode_secret(text: &str, what: &str) -> Result<SecretBytes, ApiError> {
     // As much as any text of this length encodes, so that the buffer never moves.
-    let mut bytes = Zeroizing::new(Vec::with_capacity(text.len().div_ceil(4) * 3));
+    let mut bytes = SecretBytes::with_capacity(text.len().div_ceil(4) * 3);
     decode_into(text, what, &mut bytes)?;
     Ok(bytes)
 }
