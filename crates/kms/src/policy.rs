@@ -189,6 +189,17 @@ pub enum KeyChange {
     /// Whether clients of the Vault-compatible interface may destroy the key without a waiting
     /// time. The keystore remembers it, and does not ask it.
     DeletionAllowed(bool),
+    /// Allows backups of this key alone ([`Keystore::backup_key`](crate::Keystore::backup_key)).
+    /// This cannot be undone: there may be backups.
+    AllowBackup,
+    /// Sets the certificates of a version, each DER, or removes them. The keystore remembers them,
+    /// and does not read them ([`Keystore::certificates`](crate::Keystore::certificates)).
+    Certificates {
+        /// The version.
+        version: NonZeroU32,
+        /// The certificates, that of the version's public key first.
+        chain: Vec<Vec<u8>>,
+    },
     /// Versions below this one do not sign when a caller names them; 0 and 1 allow all. Only for
     /// keys of which older versions sign:
     /// [`NewKey::minimum_signing_version`](crate::NewKey::minimum_signing_version).

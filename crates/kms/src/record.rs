@@ -34,6 +34,9 @@ pub(crate) struct KeyRecord {
     /// keystore only remembers it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) deletion_allowed: bool,
+    /// Whether backups of this key alone may be made.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) backup_allowed: bool,
     /// Whether it signs digests that callers hash themselves, and so no statements of the keystore.
     /// This is fixed when the key is made.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -81,6 +84,10 @@ pub(crate) struct VersionRecord {
     /// key.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) leftover: Option<String>,
+    /// The certificates of the public key, each DER in base64, the key's own first. The keystore
+    /// only remembers them.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) certificates: Vec<String>,
 }
 
 impl VersionRecord {
@@ -88,7 +95,16 @@ impl VersionRecord {
     pub(crate) fn new(created: Timestamp, identity: KeyIdentity, origin: Origin) -> Self {
         let (public_key, check_value) = identity.into_fields();
         let state = VersionState::Usable;
-        Self { created, public_key, check_value, origin, state, uses: 0, leftover: None }
+        Self {
+            created,
+            public_key,
+            check_value,
+            origin,
+            state,
+            uses: 0,
+            leftover: None,
+            certificates: Vec::new(),
+        }
     }
 
     /// The public key of a version of this key.

@@ -103,6 +103,10 @@ pub enum AuditOperation {
     RotationPolicy,
     /// Whether the key may be destroyed without a waiting time was set.
     DeletionAllowed,
+    /// Backups of one key were allowed.
+    AllowBackup,
+    /// The certificates of a version were set.
+    Certificates,
     /// A version was revoked.
     Revoke,
     /// A version was destroyed.
@@ -148,6 +152,8 @@ impl AuditOperation {
         Self::MinimumSigningVersion,
         Self::RotationPolicy,
         Self::DeletionAllowed,
+        Self::AllowBackup,
+        Self::Certificates,
         Self::Revoke,
         Self::DestroyVersion,
         Self::ScheduleDestruction,
@@ -184,6 +190,8 @@ impl AuditOperation {
             Self::MinimumSigningVersion => "minimum_signing_version",
             Self::RotationPolicy => "rotation_policy",
             Self::DeletionAllowed => "deletion_allowed",
+            Self::AllowBackup => "allow_backup",
+            Self::Certificates => "certificates",
             Self::Revoke => "revoke",
             Self::DestroyVersion => "destroy_version",
             Self::ScheduleDestruction => "schedule_destruction",
@@ -212,6 +220,8 @@ impl AuditOperation {
             | Self::MinimumSigningVersion
             | Self::RotationPolicy
             | Self::DeletionAllowed
+            | Self::AllowBackup
+            | Self::Certificates
             | Self::Revoke
             | Self::DestroyVersion
             | Self::ScheduleDestruction
@@ -247,6 +257,8 @@ impl From<&KeyChange> for AuditOperation {
             KeyChange::MinimumSigningVersion(_) => Self::MinimumSigningVersion,
             KeyChange::Rotation(_) => Self::RotationPolicy,
             KeyChange::DeletionAllowed(_) => Self::DeletionAllowed,
+            KeyChange::AllowBackup => Self::AllowBackup,
+            KeyChange::Certificates { .. } => Self::Certificates,
             KeyChange::Revoke(_) => Self::Revoke,
             KeyChange::DestroyVersion(_) => Self::DestroyVersion,
             KeyChange::ScheduleDestruction(_) => Self::ScheduleDestruction,

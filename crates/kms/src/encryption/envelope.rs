@@ -42,6 +42,8 @@ pub(crate) enum EnvelopeKind {
     PrivateKey(String),
     /// A note with this name, of processes that share the store.
     Note(String),
+    /// The backup of one key of the tenant with this name.
+    KeyBackup(String),
     /// The key that encrypts an encrypted file.
     #[cfg(feature = "soft-seal")]
     DataKey,
@@ -57,6 +59,7 @@ impl EnvelopeKind {
             #[cfg(feature = "soft-seal")]
             Self::DataKey => 5,
             Self::Note(_) => 6,
+            Self::KeyBackup(_) => 7,
         }
     }
 
@@ -65,7 +68,10 @@ impl EnvelopeKind {
             Self::RootKey | Self::StoreState => "",
             #[cfg(feature = "soft-seal")]
             Self::DataKey => "",
-            Self::KeyRecord(subject) | Self::PrivateKey(subject) | Self::Note(subject) => subject,
+            Self::KeyRecord(subject)
+            | Self::PrivateKey(subject)
+            | Self::Note(subject)
+            | Self::KeyBackup(subject) => subject,
         }
     }
 
@@ -89,6 +95,7 @@ impl EnvelopeKind {
             #[cfg(feature = "soft-seal")]
             (5, "") => Some(Self::DataKey),
             (6, _) => Some(Self::Note(subject.to_owned())),
+            (7, _) => Some(Self::KeyBackup(subject.to_owned())),
             _ => None,
         }
     }
@@ -104,6 +111,7 @@ impl fmt::Display for EnvelopeKind {
             Self::KeyRecord(key_id) => write!(f, "the record of {key_id}"),
             Self::PrivateKey(key) => write!(f, "the private key of {key}"),
             Self::Note(name) => write!(f, "the note {name}"),
+            Self::KeyBackup(tenant) => write!(f, "the backup of a key of {tenant}"),
         }
     }
 }
@@ -194,7 +202,7 @@ mod tests {
 
     const KEY: [u8; 32] = [7; 32];
 
-    fn kinds() -> [EnvelopeKind; 5] {
+    fn kinds() -> [EnvelopeKind; 6] {
         let a = "a/b/ed25519/00000000-0000-4000-8000-000000000000";
         [
             EnvelopeKind::RootKey,
@@ -202,6 +210,7 @@ mod tests {
             EnvelopeKind::KeyRecord(a.to_owned()),
             EnvelopeKind::PrivateKey(format!("{a}/v1")),
             EnvelopeKind::PrivateKey(format!("{a}/v2")),
+            EnvelopeKind::KeyBackup("a".to_owned()),
         ]
     }
 

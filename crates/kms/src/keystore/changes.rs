@@ -201,6 +201,15 @@ pub(super) struct Writer {
 pub(super) struct Edit {
     pub(super) record: KeyRecord,
     pub(super) new_private_key: Option<NewKeyPair>,
+    /// The private keys of older versions, by their numbers, if the key is new and has several
+    /// versions.
+    pub(super) older_private_keys: BTreeMap<u32, NewKeyPair>,
+}
+
+impl Edit {
+    pub(super) fn new(record: KeyRecord, new_private_key: Option<NewKeyPair>) -> Self {
+        Self { record, new_private_key, older_private_keys: BTreeMap::new() }
+    }
 }
 
 /// A private key that was just made.
@@ -298,7 +307,7 @@ impl Writer {
         edit: Edit,
         time: Timestamp,
     ) -> Result<LoadedKey> {
-        let Edit { record, new_private_key } = edit;
+        let Edit { record, new_private_key, older_private_keys } = edit;
         let old = index.key(&record.key).ok();
         let key_id = record.key.to_string();
         let encrypted = cipher.encrypt(EnvelopeKind::KeyRecord(key_id.clone()), &record.to_bytes())?;
@@ -306,17 +315,23 @@ impl Writer {
         let mut state = self.state;
         state.replace(old.map(|old| &old.binding), &binding);
         let mut rows = vec![(Table::Records, key_id, Some(encrypted))];
+        let mut store = |version: NonZeroU32, pair: NewKeyPair| {
+            let id = record.key.version(version).to_string();
+            let encrypted = cipher.encrypt(EnvelopeKind::PrivateKey(id.clone()), &pair.material)?;
+            rows.push((Table::PrivateKeys, id, Some(encrypted.clone())));
+            Ok::<_, KmsError>(StoredPrivateKey::with_key(encrypted, pair.private_key))
+        };
+        let mut restored = BTreeMap::new();
+        for (number, pair) in older_private_keys {
+            let version = NonZeroU32::new(number).expect("versions are numbered from 1");
+            restored.insert(number, store(version, pair)?);
+        }
         let latest_key = match new_private_key {
-            Some(pair) => {
-                let id = record.key.version(record.latest_number()).to_string();
-                let encrypted = cipher.encrypt(EnvelopeKind::PrivateKey(id.clone()), &pair.material)?;
-                rows.push((Table::PrivateKeys, id, Some(encrypted.clone())));
-                StoredPrivateKey::with_key(encrypted, pair.private_key)
-            }
+            Some(pair) => store(record.latest_number(), pair)?,
             None if !record.latest_version().is_held() => StoredPrivateKey::new(Vec::new()),
             None => Arc::clone(&old.expect("a key's first record comes with its private key").latest_key),
         };
-        let older = old.map(|old| older(old, &record)).unwrap_or_default();
+        let older = old.map_or(restored, |old| older(old, &record));
         let gone = old.into_iter().flat_map(|old| no_longer_held(&old.record, &record));
         rows.extend(gone.map(|id| (Table::PrivateKeys, id.to_string(), None)));
         self.commit_rows(cipher, state, rows, time)?;

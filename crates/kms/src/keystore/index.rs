@@ -207,13 +207,20 @@ impl LoadedKey {
         backends: &Backends,
     ) -> Result<&Arc<dyn PrivateKey>> {
         self.usable(id)?;
-        let version = self.record.latest_number();
-        if id.version() == version.get() {
-            return self.decrypt(&self.latest_key, version, cipher, backends);
-        }
-        let encrypted = self.older.get(&id.version()).ok_or_else(|| destroyed(id))?;
+        self.any_private_key(id, cipher, backends)
+    }
+
+    /// The private key of a version that the keystore keeps, whether or not it may be used. It is
+    /// opened and checked like [`LoadedKey::signer`]'s.
+    pub(super) fn any_private_key(
+        &self,
+        id: &KeyVersionId,
+        cipher: &StoreCipher,
+        backends: &Backends,
+    ) -> Result<&Arc<dyn PrivateKey>> {
+        let stored = self.stored(id).ok_or_else(|| destroyed(id))?;
         let version = NonZeroU32::new(id.version()).ok_or_else(|| destroyed(id))?;
-        self.decrypt(encrypted, version, cipher, backends)
+        self.decrypt(stored, version, cipher, backends)
     }
 
     /// The key with which a version that may be used makes HMACs. It is computed when first needed.

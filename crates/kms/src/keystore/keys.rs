@@ -77,6 +77,9 @@ pub struct NewKey {
     pub derivation: KeyDerivation,
     /// When the keystore rotates the key by itself.
     pub rotation: RotationPolicy,
+    /// Whether backups of this key alone may be made ([`Keystore::backup_key`]). It may be allowed
+    /// later.
+    pub backup_allowed: bool,
 }
 
 impl NewKey {
@@ -93,6 +96,7 @@ impl NewKey {
             minimum_signing_version: None,
             derivation: KeyDerivation::None,
             rotation: RotationPolicy::default(),
+            backup_allowed: false,
         }
     }
 
@@ -148,6 +152,13 @@ impl NewKey {
     #[must_use]
     pub fn derivation(mut self, derivation: KeyDerivation) -> Self {
         self.derivation = derivation;
+        self
+    }
+
+    /// Sets whether backups of this key alone may be made.
+    #[must_use]
+    pub fn backup_allowed(mut self, backup_allowed: bool) -> Self {
+        self.backup_allowed = backup_allowed;
         self
     }
 
@@ -224,6 +235,7 @@ impl Keystore {
                 backend: new.backend.clone(),
                 exportable: new.exportable,
                 deletion_allowed: false,
+                backup_allowed: new.backup_allowed,
                 signs_digests: new.signs_digests,
                 minimum_version: 0,
                 minimum_signing_version: new.minimum_signing_version,
@@ -231,7 +243,7 @@ impl Keystore {
                 derivation: new.derivation,
                 versions: vec![VersionRecord::new(now, identity, origin)],
             };
-            Ok(Some(Edit { record, new_private_key: pair }))
+            Ok(Some(Edit::new(record, pair)))
         })?;
         let key = key.expect("a new key is a change");
         Ok(key_id.version(key.record.latest_number()))
@@ -423,7 +435,7 @@ impl Keystore {
             let created = Timestamp::now()?.max(record.latest_version().created);
             record.versions.push(VersionRecord::new(created, identity, origin));
             record.revision += 1;
-            Ok(Some(Edit { record, new_private_key: pair }))
+            Ok(Some(Edit::new(record, pair)))
         })?;
         Ok(key.map(|key| key_id.version(key.record.latest_number())))
     }
@@ -481,7 +493,7 @@ impl Keystore {
             }
             record.revision += 1;
             self.note_leftovers(old, &mut record)?;
-            Ok(Some(Edit { record, new_private_key: None }))
+            Ok(Some(Edit::new(record, None)))
         })?;
         self.delete_leftovers(key_id)?;
         match changed {
@@ -656,7 +668,7 @@ fn check_new(new: &NewKey) -> Result<()> {
     Ok(())
 }
 
-fn check_label(index: &Index, key_id: &KeyId, label: Option<&Name>) -> Result<()> {
+pub(super) fn check_label(index: &Index, key_id: &KeyId, label: Option<&Name>) -> Result<()> {
     let tenant = key_id.tenant();
     match label.and_then(|label| Some((label, index.find(tenant, label)?))) {
         Some((label, other)) if other != key_id => Err(KmsError::new(
@@ -668,7 +680,7 @@ fn check_label(index: &Index, key_id: &KeyId, label: Option<&Name>) -> Result<()
 }
 
 /// A version 7 UUID (RFC 9562, section 5.7).
-fn new_uuid(now: Timestamp) -> Result<Uuid> {
+pub(super) fn new_uuid(now: Timestamp) -> Result<Uuid> {
     let mut bytes = [0; 10];
     random::fill(&mut bytes)?;
     Ok(uuid::Builder::from_unix_timestamp_millis(now.unix_millis(), &bytes).into_uuid())

@@ -93,6 +93,8 @@ impl KeyChange {
             (Self::MinimumSigningVersion(minimum), _) => set_minimum_signing_version(record, *minimum)?,
             (Self::Rotation(policy), _) => record.rotation = *policy,
             (Self::DeletionAllowed(allowed), _) => record.deletion_allowed = *allowed,
+            (Self::AllowBackup, _) => record.backup_allowed = true,
+            (Self::Certificates { version, chain }, _) => set_certificates(record, *version, chain)?,
             (Self::Revoke(number), _) => older(record, *number)?.state = VersionState::Revoked,
             (Self::DestroyVersion(number), _) => older(record, *number)?.destroy(),
             (Self::Disable, KeyState::Enabled | KeyState::Disabled) => record.state = KeyState::Disabled,
@@ -134,6 +136,23 @@ impl KeyChange {
         }
         Ok(())
     }
+}
+
+/// The most bytes of a version's certificates: a record is read as a whole with each key.
+const MAX_CERTIFICATES_LEN: usize = 64 << 10;
+
+fn set_certificates(record: &mut KeyRecord, number: NonZeroU32, chain: &[Vec<u8>]) -> Result<()> {
+    if chain.iter().map(Vec::len).sum::<usize>() > MAX_CERTIFICATES_LEN {
+        let message =
+            format!("the certificates of a version have at most {MAX_CERTIFICATES_LEN} bytes together");
+        return refuse(Code::InvalidArgument, message);
+    }
+    let (key, latest) = (record.key.clone(), record.latest_number());
+    match record.versions.get_mut(number.get() as usize - 1) {
+        Some(version) => version.certificates = chain.iter().map(|one| encoding::base64(one)).collect(),
+        None => return refuse(Code::UnknownVersion, format!("the latest version of {key} is {latest}")),
+    }
+    Ok(())
 }
 
 fn set_minimum_signing_version(record: &mut KeyRecord, minimum: u32) -> Result<()> {
@@ -228,7 +247,7 @@ impl Keystore {
                 forget(version, done.as_deref());
             }
             let changed = record != index.key(key_id)?.record;
-            Ok(changed.then_some(Edit { record, new_private_key: None }))
+            Ok(changed.then_some(Edit::new(record, None)))
         })?;
         Ok(())
     }

@@ -14,6 +14,7 @@ mod decapsulation;
 mod encryption;
 mod follow;
 mod index;
+mod key_backup;
 mod keys;
 mod lifecycle;
 mod load;

@@ -126,6 +126,8 @@ impl AuditedResult for Verdict {
 impl AuditedResult for Attestation {}
 impl AuditedResult for SharedKey {}
 impl AuditedResult for () {}
+/// The backup of a key.
+impl AuditedResult for Vec<u8> {}
 #[cfg(feature = "soft-seal")]
 impl AuditedResult for super::backup::BackupSummary {}
 #[cfg(all(feature = "tokens", feature = "transfer"))]

@@ -138,7 +138,8 @@ impl Keystore {
             KeyRef::Key(_) => Some(&*loaded.latest_key),
             KeyRef::Version(id) => loaded.stored(id),
         };
-        let has_uses = |stored: &StoredPrivateKey| stored.has_reserved(uses.saturating_add(MAX_CONCURRENT_USES));
+        let has_uses =
+            |stored: &StoredPrivateKey| stored.has_reserved(uses.saturating_add(MAX_CONCURRENT_USES));
         !is_due && (record.use_limit().is_none() || stored.is_some_and(has_uses))
     }
 
@@ -401,7 +402,7 @@ impl Keystore {
             reserved = limit.map_or(0, |limit| limit.reservation(version.uses));
             version.uses += reserved;
             let applies = version.is_held() && is_still_latest == is_latest && reserved > 0;
-            Ok(applies.then_some(Edit { record, new_private_key: None }))
+            Ok(applies.then_some(Edit::new(record, None)))
         })?;
         if let Some(stored) = edited.as_ref().and_then(|key| key.stored(id)) {
             stored.reserve(reserved);

@@ -419,7 +419,7 @@ fn a_version_is_never_older_than_the_one_before_it() {
     let edited = keystore.edit(|index| {
         let mut record = index.key(&key)?.record.clone();
         record.versions[0].created = future;
-        Ok(Some(Edit { record, new_private_key: None }))
+        Ok(Some(Edit::new(record, None)))
     });
     assert!(edited.unwrap().is_some());
     keystore.rotate(&key).unwrap();
@@ -480,7 +480,7 @@ fn set_uses(keystore: &Keystore, key: &KeyId, version: usize, uses: u64) {
     let changed = keystore.edit(|index| {
         let mut record = index.key(key)?.record.clone();
         record.versions[version - 1].uses = uses;
-        Ok(Some(Edit { record, new_private_key: None }))
+        Ok(Some(Edit::new(record, None)))
     });
     changed.unwrap();
 }

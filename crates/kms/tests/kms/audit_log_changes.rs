@@ -20,6 +20,8 @@ fn every_change_of_a_key_is_recorded_under_its_own_name() {
         (KeyChange::MinimumSigningVersion(1), "minimum_signing_version invalid_argument"),
         (KeyChange::Rotation(RotationPolicy::default()), "rotation_policy ok"),
         (KeyChange::DeletionAllowed(true), "deletion_allowed ok"),
+        (KeyChange::AllowBackup, "allow_backup ok"),
+        (KeyChange::Certificates { version: first, chain: vec![vec![0x30, 0]] }, "certificates ok"),
         (KeyChange::Revoke(first), "revoke ok"),
         (KeyChange::DestroyVersion(first), "destroy_version ok"),
         (KeyChange::MinimumVersion(first.saturating_add(1)), "minimum_version ok"),

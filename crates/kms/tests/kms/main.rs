@@ -26,6 +26,7 @@ mod encryption;
 mod etcd;
 mod etcd_limits;
 mod etcd_table;
+mod key_backup;
 mod keys;
 mod lifecycle;
 mod manifest;

@@ -7,7 +7,8 @@ use axum::extract::State;
 use axum::response::Response;
 use bulla_kms::token::TokenOperation;
 use bulla_kms::{
-    Ciphertext, DataKeyLength, EncryptionOptions, KeyId, KeySelector, Keystore, KmsError, Plaintext, SecretBytes,
+    Ciphertext, DataKeyLength, EncryptionOptions, KeyId, KeySelector, Keystore, KmsError, Plaintext,
+    SecretBytes,
 };
 use serde::{Deserialize, Serialize, Serializer};
 use utoipa::ToSchema;

@@ -46,11 +46,14 @@ macro_rules! demands {
 
 const PLAIN_UPDATE: &[Demand] = demands!(Update: &[]);
 const PLAIN_READ: &[Demand] = demands!(Read: &[]);
+const PLAIN_READ_AND_UPDATE: &[Demand] = demands!(Read: &[], Update: &[]);
 /// What is about a token itself shows its operations, and carries out none.
 const TOKEN_UPDATE: &[Demand] = demands!(Update: TokenOperation::ALL);
 const TOKEN_READ: &[Demand] = demands!(Read: TokenOperation::ALL);
 const SIGNING: &[Demand] = demands!(Update: &[Sign]);
 const VERIFYING: &[Demand] = demands!(Update: &[Verify, VerifyMac]);
+/// With `force`, a key that has the name loses it.
+const RESTORING: &[Demand] = demands!(Update: &[Import, Update]);
 const MACS: &[Demand] = demands!(Update: &[Mac]);
 const POLICIES: &[Demand] = demands!(List: &[Read]);
 const POLICY: &[Demand] = demands!(Read: &[Read]);
@@ -66,6 +69,13 @@ impl Endpoint {
         on("transit/keys/+/trim", demands!(Update: &[Update])),
         on("transit/keys/+/import", demands!(Update: &[Import])),
         on("transit/keys/+/import_version", demands!(Update: &[Import])),
+        on("transit/keys/+/csr", SIGNING),
+        on("transit/keys/+/set-certificate", demands!(Update: &[Update])),
+        on("transit/backup/+", demands!(Read: &[Export])),
+        on("transit/restore", RESTORING),
+        on("transit/restore/+", RESTORING),
+        on("transit/config/keys", PLAIN_READ_AND_UPDATE),
+        on("transit/cache-config", PLAIN_READ_AND_UPDATE),
         on("transit/wrapping_key", demands!(Read: &[Import])),
         on("transit/export/+/+", demands!(Read: &[ExportPlaintext, Read])),
         on("transit/export/+/+/+", demands!(Read: &[ExportPlaintext, Read])),

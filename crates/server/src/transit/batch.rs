@@ -53,9 +53,7 @@ pub(super) fn cost_of<I>(
 ) -> BatchCost {
     let mut keys = items.iter().flatten().map(key_of);
     match keys.next() {
-        Some(first) if keys.all(|key| key == first) => {
-            caller.cost_of_secrets(first.as_ref(), uses, bytes)
-        }
+        Some(first) if keys.all(|key| key == first) => caller.cost_of_secrets(first.as_ref(), uses, bytes),
         // Without an item, nothing is computed.
         first => BatchCost::of_results(first.is_none(), bytes),
     }

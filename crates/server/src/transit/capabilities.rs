@@ -163,8 +163,8 @@ fn capabilities(
     path: &str,
 ) -> Result<Vec<&'static str>> {
     use TokenOperation::{
-        Create, Decrypt, Destroy, Encrypt, GenerateDataKey, Import, Mac, Read, Rewrap, Rotate, Sign, Update,
-        Verify, VerifyMac,
+        Create, Decrypt, Destroy, Encrypt, Export, GenerateDataKey, Import, Mac, Read, Rewrap, Rotate, Sign,
+        Update, Verify, VerifyMac,
     };
     let path = path.trim_start_matches('/');
     let path = path.strip_prefix("v1/").unwrap_or(path);
@@ -192,7 +192,17 @@ fn capabilities(
             ]
         }
         ["transit", "keys", name, "rotate"] => vec![given(on(name)?.permits(Rotate), "update")],
-        ["transit", "keys", name, "config" | "trim"] => vec![given(on(name)?.permits(Update), "update")],
+        ["transit", "keys", name, "csr"] => vec![given(on(name)?.permits(Sign), "update")],
+        ["transit", "backup", name] => vec![given(on(name)?.permits(Export), "read")],
+        ["transit", "restore"] | ["transit", "restore", _] => {
+            vec![given(authority.permits_in_tenant(Import), "update")]
+        }
+        ["transit", "config", "keys"] | ["transit", "cache-config"] => {
+            vec![Some("read"), Some("update")]
+        }
+        ["transit", "keys", name, "config" | "trim" | "set-certificate"] => {
+            vec![given(on(name)?.permits(Update), "update")]
+        }
         ["transit", "keys", _, "import"] => vec![given(authority.permits_in_tenant(Import), "update")],
         ["transit", "keys", name, "import_version"] => vec![given(on(name)?.permits(Import), "update")],
         ["transit", "wrapping_key"] => vec![given(authority.permits_in_tenant(Import), "read")],
@@ -239,7 +249,7 @@ fn permits_export<'a>(
         ("byok-export", destination) => {
             key.permits(TokenOperation::Export) && on(destination)?.permits(TokenOperation::Read)
         }
-        (_, "public-key") => key.permits(TokenOperation::Read),
+        (_, "public-key" | "certificate-chain") => key.permits(TokenOperation::Read),
         _ => key.permits(TokenOperation::ExportPlaintext),
     })
 }

@@ -72,7 +72,7 @@ pub(super) struct TransitCreate<'a> {
     #[serde(default, deserialize_with = "number")]
     #[schema(value_type = Option<i64>)]
     key_size: Option<i64>,
-    /// Not offered.
+    /// Whether backups of the key may be made, if it is exportable. They are encrypted.
     #[serde(default, deserialize_with = "flag")]
     #[schema(value_type = Option<bool>)]
     allow_plaintext_backup: Option<bool>,
@@ -103,19 +103,15 @@ async fn transit_create(
     let asks = |flag: Option<bool>| flag == Some(true);
     let derivation = derivation(algorithm, asks(request.derived), asks(request.convergent_encryption))?;
     check_key_size(algorithm, request.key_size)?;
-    if asks(request.allow_plaintext_backup) {
-        return Err(VaultError::not_supported(
-            "private keys never leave bulla as plain text: leave allow_plaintext_backup out",
-        ));
-    }
     let max_age_seconds = period(request.auto_rotate_period.unwrap_or(Seconds(0)))?;
     let new = new_key(&caller, &label, algorithm)
         .derivation(derivation)
         .exportable(asks(request.exportable))
+        .backup_allowed(asks(request.allow_plaintext_backup))
         .rotation(RotationPolicy::default().max_age_seconds(max_age_seconds));
     let (key, is_new) = create_or_find(&worker, &caller, new, label).await?;
     if is_new {
-        return Ok(answer::data(&worker, &KeyData::from(&key)));
+        return Ok(answer::data(&worker, &KeyData::of(&caller.unsealed.keystore, &key)));
     }
     let taken = |why: &str| {
         VaultError::from(KmsError::new(Code::LabelTaken, format!("the key {name} exists already{why}")))
@@ -127,7 +123,7 @@ async fn transit_create(
         return Err(taken(", with another type"));
     }
     let warnings = [format!("key {name} already existed")];
-    Ok(answer::data_and_warnings(&worker, &KeyData::from(&key), &warnings))
+    Ok(answer::data_and_warnings(&worker, &KeyData::of(&caller.unsealed.keystore, &key), &warnings))
 }
 
 /// A key for clients of Vault.
@@ -218,7 +214,7 @@ async fn transit_rotate(
     });
     let rotated = rotated.await?;
     worker.service.key_changed(&rotated.key);
-    Ok(answer::data(&worker, &KeyData::from(&rotated)))
+    Ok(answer::data(&worker, &KeyData::of(&caller.unsealed.keystore, &rotated)))
 }
 
 /// Changes to a key. Fields that are not here are ignored, as Vault ignores them.
@@ -246,7 +242,7 @@ pub(super) struct TransitConfigure {
     #[serde(default, deserialize_with = "flag")]
     #[schema(value_type = Option<bool>)]
     exportable: Option<bool>,
-    /// Not offered.
+    /// Whether backups of the key may be made, if it is exportable. They are encrypted.
     #[serde(default, deserialize_with = "flag")]
     #[schema(value_type = Option<bool>)]
     allow_plaintext_backup: Option<bool>,
@@ -259,9 +255,6 @@ impl TransitConfigure {
         if self.exportable == Some(true) && !key.exportable {
             let message = "whether a key is exportable is settled when it is made, and this one is not";
             return Err(VaultError::from(KmsError::new(Code::NotExportable, message)));
-        }
-        if self.allow_plaintext_backup == Some(true) {
-            return Err(VaultError::not_supported("private keys never leave bulla as plain text"));
         }
         if let Some(least) = self.min_decryption_version {
             let least = if least == 0 {
@@ -293,6 +286,8 @@ impl TransitConfigure {
             changes.push(KeyChange::Rotation(rotation));
         }
         changes.extend(self.deletion_allowed.map(KeyChange::DeletionAllowed));
+        // As in Vault, it cannot be forbidden again: there may be backups.
+        changes.extend(self.allow_plaintext_backup.filter(|allows| *allows).map(|_| KeyChange::AllowBackup));
         Ok((changes, warnings))
     }
 }
@@ -352,7 +347,7 @@ async fn transit_configure(
     let key = caller.unsealed.keystore.attest(&key_id)?;
     let (changes, warnings) = request.changes(&key)?;
     let key = apply(&worker, &caller, key, changes).await?;
-    Ok(answer::data_and_warnings(&worker, &KeyData::from(&key), &warnings))
+    Ok(answer::data_and_warnings(&worker, &KeyData::of(&caller.unsealed.keystore, &key), &warnings))
 }
 
 /// Makes changes to a key that nobody else changes meanwhile, in this order.
@@ -413,7 +408,7 @@ async fn transit_trim(
     // The oldest first: an interrupted trim is a shorter trim.
     let versions = (trimmed.max(1)..oldest).filter_map(NonZeroU32::new);
     let key = apply(&worker, &caller, key, versions.map(KeyChange::Revoke).collect()).await?;
-    Ok(answer::data(&worker, &KeyData::from(&key)))
+    Ok(answer::data(&worker, &KeyData::of(&caller.unsealed.keystore, &key)))
 }
 
 /// Delete a key that may be deleted: destroy its private keys, and free its name. This cannot be

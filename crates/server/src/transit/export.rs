@@ -16,6 +16,7 @@ use utoipa_axum::routes;
 use zeroize::Zeroizing;
 
 use super::answer::{self, Envelope, Result, VaultError, VaultErrorBody};
+use super::certificates::chain_of;
 use super::keys::{KEY_NAME_DOC, find, kind, missing, public_key, usable_versions};
 use super::request::{PathName, VaultCaller};
 use crate::api::ExportToken;
@@ -69,13 +70,15 @@ impl ExportedKeys {
     }
 }
 
-/// Which key is exported: the one that encrypts, signs or makes HMACs, or the public one.
+/// Which key is exported: the one that encrypts, signs or makes HMACs, or the public one; or its
+/// certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ExportType {
     Encryption,
     Signing,
     Hmac,
     Public,
+    Certificates,
 }
 
 impl ExportType {
@@ -87,6 +90,7 @@ impl ExportType {
             "signing-key" => Ok(Self::Signing),
             "hmac-key" => Ok(Self::Hmac),
             "public-key" => Ok(Self::Public),
+            "certificate-chain" => Ok(Self::Certificates),
             _ => Err(VaultError::invalid(format!("invalid export type: {name}"))),
         }
     }
@@ -94,7 +98,7 @@ impl ExportType {
     /// The operation that a caller must be permitted.
     fn operation(self) -> TokenOperation {
         match self {
-            Self::Public => TokenOperation::Read,
+            Self::Public | Self::Certificates => TokenOperation::Read,
             _ => TokenOperation::ExportPlaintext,
         }
     }
@@ -102,7 +106,7 @@ impl ExportType {
     /// # Errors
     /// The key may not be exported, or has nothing of this type.
     fn check(self, key: &Attestation) -> Result<()> {
-        if self != Self::Public {
+        if self.operation() != TokenOperation::Read {
             check_exportable(key)?;
         }
         let wrong = |words: &'static str| {
@@ -120,6 +124,9 @@ impl ExportType {
             }
             Self::Public if key.algorithm.is_symmetric() => {
                 wrong("unknown key type for export type: public-key")
+            }
+            Self::Certificates if key.algorithm.usage() != KeyUsage::Signature => {
+                wrong("certificate chain not supported for keys that do not support signing")
             }
             _ => Ok(()),
         }
@@ -166,7 +173,7 @@ fn versions(key: &Attestation, asked: Option<&str>) -> Result<Vec<KeyVersionId>>
 
 /// Export the keys of all versions that may be used, as plain text.
 #[utoipa::path(get, path = "/v1/transit/export/{type}/{name}", tag = "transit",
-    params(("type" = String, Path, description = "`encryption-key`, `signing-key`, `hmac-key`; or `public-key`, which needs the permission `read`", example = "signing-key"),
+    params(("type" = String, Path, description = "`encryption-key`, `signing-key`, `hmac-key`; or `public-key` and `certificate-chain`, which need the permission `read`", example = "signing-key"),
         ("name" = String, Path, description = KEY_NAME_DOC)),
     extensions(("x-permission" = json!("export_plaintext"))),
     responses((status = 200, description = "The keys", body = Envelope<ExportedKeys>), (status = "default", body = VaultErrorBody)))]
@@ -207,6 +214,12 @@ async fn export(
     let key_id = find(caller, name, exported.operation(), none)?;
     let key = caller.unsealed.keystore.attest(&key_id)?;
     exported.check(&key)?;
+    if exported == ExportType::Certificates {
+        // Without a version it is the latest one, as in Vault.
+        let versions = versions(&key, version.or(Some("latest")))?;
+        let keys = certificates(caller, &versions)?;
+        return Ok(ExportedKeys::new(&key, keys).answer(worker));
+    }
     let versions = versions(&key, version)?;
     let keys = if exported == ExportType::Public {
         let is_asked = |id: &KeyVersionId| versions.contains(id);
@@ -225,6 +238,20 @@ async fn export(
         keys.await?
     };
     Ok(ExportedKeys::new(&key, keys).answer(worker))
+}
+
+/// # Errors
+/// A version has no certificates.
+fn certificates(caller: &Caller, versions: &[KeyVersionId]) -> Result<BTreeMap<u32, SecretText>> {
+    let text = |id: &KeyVersionId| {
+        let text = chain_of(&caller.unsealed.keystore, id)?;
+        if text.is_empty() {
+            let words = "selected key version does not have a certificate chain imported";
+            return Err(VaultError::invalid(words));
+        }
+        Ok((id.version(), SecretText(Zeroizing::new(text))))
+    };
+    versions.iter().map(text).collect()
 }
 
 /// Export the keys of all versions that may be used, wrapped for an RSA key, as `import` takes

@@ -6,7 +6,9 @@ use axum::extract::State;
 use axum::response::Response;
 use base64_simd::STANDARD;
 use bulla_kms::token::TokenOperation;
-use bulla_kms::{Code, HmacHash, KeyId, KeySelector, KeyUsage, KeyVersionId, Keystore, KmsError, Mac, SecretBytes};
+use bulla_kms::{
+    Code, HmacHash, KeyId, KeySelector, KeyUsage, KeyVersionId, Keystore, KmsError, Mac, SecretBytes,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};

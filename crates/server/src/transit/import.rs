@@ -106,7 +106,7 @@ struct TransitImport<'a> {
     #[serde(default, deserialize_with = "flag")]
     #[schema(value_type = Option<bool>)]
     exportable: Option<bool>,
-    /// Not offered.
+    /// Whether backups of the key may be made, if it is exportable. They are encrypted.
     #[serde(default, deserialize_with = "flag")]
     #[schema(value_type = Option<bool>)]
     allow_plaintext_backup: Option<bool>,
@@ -125,14 +125,12 @@ async fn transit_import(
     caller.session.check_tenant(TokenOperation::Import)?;
     let label = label(&name)?;
     let request: TransitImport<'_> = body.parse()?;
-    if request.allow_plaintext_backup == Some(true) {
-        return Err(VaultError::not_supported("private keys never leave bulla as plain text"));
-    }
     let algorithm = algorithm(request.kind.as_deref(), None)?;
     let brought = request.key()?;
     let new = new_key(&caller, &label, algorithm)
         .derivation(derivation(algorithm, request.derived == Some(true), false)?)
-        .exportable(request.exportable == Some(true));
+        .exportable(request.exportable == Some(true))
+        .backup_allowed(request.allow_plaintext_backup == Some(true));
     let tenant = caller.session.authority.tenant.clone();
     let imported = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| match brought {
         ImportedKey::Wrapped(wrapped) => {

@@ -22,6 +22,7 @@ use utoipa_axum::routes;
 
 use super::answer;
 use super::answer::{Envelope, Result, VaultError, VaultErrorBody};
+use super::certificates::chain_of;
 use super::request::{PathName, VaultCaller};
 use crate::error::{ApiError, ApiErrorCode};
 use crate::request::{Caller, encode, resolve_key};
@@ -214,7 +215,7 @@ pub(super) struct KeyData {
     auto_rotate_period: u64,
     /// Whether the private keys may ever be exported.
     exportable: bool,
-    /// Always false.
+    /// Whether backups of the key may be made. They are encrypted.
     allow_plaintext_backup: bool,
     /// Whether the key that encrypts is derived from a context.
     derived: bool,
@@ -263,12 +264,12 @@ pub(super) struct PublicVersion {
     /// When it was made.
     #[schema(example = "2026-01-31T09:30:00.000Z")]
     creation_time: String,
-    /// Always empty: bulla keeps no certificates.
-    certificate_chain: &'static str,
+    /// The certificates of the public key as PEM; empty if there are none.
+    certificate_chain: String,
 }
 
-impl From<&Attestation> for KeyData {
-    fn from(key: &Attestation) -> Self {
+impl KeyData {
+    pub(super) fn of(keystore: &Keystore, key: &Attestation) -> Self {
         let (kind, parameter_set) = kind(key.algorithm);
         let usage = key.algorithm.usage();
         let imported = |origin| origin != Origin::Generated;
@@ -279,7 +280,7 @@ impl From<&Attestation> for KeyData {
             name: key.label.as_ref().map(ToString::to_string).unwrap_or_default(),
             kind,
             parameter_set,
-            keys: (usage != KeyUsage::Authentication).then(|| versions(key, kind)),
+            keys: (usage != KeyUsage::Authentication).then(|| versions(keystore, key, kind)),
             key_size: (usage == KeyUsage::Authentication).then(|| key.algorithm.output_length()),
             latest_version: key.head,
             min_available_version: min_available(key),
@@ -288,7 +289,8 @@ impl From<&Attestation> for KeyData {
             deletion_allowed: key.deletion_allowed,
             auto_rotate_period: key.rotation.max_age_seconds.map_or(0, Into::into),
             exportable: key.exportable,
-            allow_plaintext_backup: false,
+            // It may have been destroyed a moment ago.
+            allow_plaintext_backup: keystore.backup_allowed(&key.key).unwrap_or_default(),
             derived,
             kdf: derived.then_some("hkdf_sha256"),
             convergent_encryption: derived.then_some(convergent),
@@ -312,7 +314,7 @@ pub(super) fn usable_versions(key: &Attestation) -> impl Iterator<Item = &Versio
 }
 
 /// The versions that verify or decrypt, as Vault shows them. `kind` is the key's type.
-fn versions(key: &Attestation, kind: &'static str) -> BTreeMap<u32, VersionData> {
+fn versions(keystore: &Keystore, key: &Attestation, kind: &'static str) -> BTreeMap<u32, VersionData> {
     let name = match key.algorithm {
         Algorithm::EcdsaP256 => "P-256",
         Algorithm::EcdsaP384 => "P-384",
@@ -325,7 +327,8 @@ fn versions(key: &Attestation, kind: &'static str) -> BTreeMap<u32, VersionData>
         } else {
             let public_key = version.public_key.as_ref().map(public_key);
             let creation_time = version.created.to_string();
-            VersionData::Public(PublicVersion { name, public_key, creation_time, certificate_chain: "" })
+            let certificate_chain = chain_of(keystore, &version.id).unwrap_or_default();
+            VersionData::Public(PublicVersion { name, public_key, creation_time, certificate_chain })
         };
         (version.version, data)
     });
@@ -467,7 +470,8 @@ async fn transit_read(
 ) -> Result<Response> {
     let missing = || VaultError::empty_not_found("the tenant has no key of this name");
     let key_id = find(&caller, &name, TokenOperation::Read, missing)?;
-    Ok(answer::data(&worker, &KeyData::from(&caller.unsealed.keystore.attest(&key_id)?)))
+    let keystore = &caller.unsealed.keystore;
+    Ok(answer::data(&worker, &KeyData::of(keystore, &keystore.attest(&key_id)?)))
 }
 
 #[cfg(test)]

@@ -6,8 +6,10 @@
 mod answer;
 mod approle;
 mod auth;
+mod backup;
 mod batch;
 mod capabilities;
+mod certificates;
 mod change;
 mod encryption;
 mod export;
@@ -56,6 +58,8 @@ pub(crate) fn routes() -> OpenApiRouter<Worker> {
         .merge(hmac::routes())
         .merge(import::routes())
         .merge(export::routes())
+        .merge(backup::routes())
+        .merge(certificates::routes())
         .merge(capabilities::routes())
         .merge(sys::routes())
         .merge(policies::routes())
@@ -75,26 +79,18 @@ fn unsupported_routes() -> OpenApiRouter<Worker> {
 }
 
 /// How the paths below `/v1/transit/` begin, and what to use instead.
-const UNSUPPORTED_PATHS: [(&str, &str); 6] = [
+const UNSUPPORTED_PATHS: [(&str, &str); 2] = [
     ("derived-keys", "bulla derives no keys from the keys of others"),
     ("cmac", "bulla has no keys for CMAC: use hmac"),
-    ("backup", "bulla's own API makes backups, of the whole keystore"),
-    ("restore", "bulla's own API restores backups, of the whole keystore"),
-    ("cache-config", "bulla has no such cache"),
-    ("config", "bulla makes no key unless it is asked to"),
 ];
 
 async fn unsupported_transit(uri: Uri) -> VaultError {
     let path = uri.path().strip_prefix("/v1/transit/").unwrap_or_default();
-    let mut parts = path.split('/');
-    let first = parts.next().unwrap_or_default();
+    let first = path.split('/').next().unwrap_or_default();
     if let Some((_, instead)) = UNSUPPORTED_PATHS.iter().find(|(name, _)| *name == first) {
         return VaultError::not_supported(*instead);
     }
-    match (first, parts.nth(1)) {
-        ("keys", Some("csr" | "set-certificate")) => VaultError::not_supported("bulla has no certificates"),
-        _ => no_handler(),
-    }
+    no_handler()
 }
 
 async fn unsupported_token() -> VaultError {
@@ -150,6 +146,7 @@ pub(crate) fn fuzz(text: &str) {
         let is_word = ["auto", "hash"].iter().any(|word| text.eq_ignore_ascii_case(word));
         assert!(is_word || text.parse::<i64>().is_ok(), "{text}");
     }
+    certificates::fuzz(text);
     for algorithm in [Algorithm::Ed25519, Algorithm::EcdsaP256, Algorithm::EcdsaP521, Algorithm::Rsa2048] {
         for marshaling in [Marshaling::Asn1, Marshaling::Jws] {
             let (input, padding, mut buffer) = (SignedInput::Message, RsaPadding::default(), vec![1, 2]);

@@ -1,5 +1,6 @@
 //! How a request wants to sign, and how Vault writes signatures.
 
+use std::borrow::Cow;
 use std::io::Write as _;
 use std::num::NonZeroU32;
 use std::ops::Range;
@@ -274,14 +275,16 @@ pub(super) fn write_signature(out: &mut Vec<u8>, signature: &Signature, marshali
     let version = signature.key.version();
     // Writing to a vector cannot fail.
     let _ = write!(out, "{VERSION_PREFIX}{version}:");
-    let algorithm = signature.key.key_id().algorithm();
-    match (marshaling, algorithm) {
+    match (marshaling, signature.key.key_id().algorithm()) {
         (Marshaling::Jws, _) => URL_SAFE_NO_PAD.encode_append(&signature.bytes, out),
-        (Marshaling::Asn1, algorithm) => {
-            let der = ecdsa_to_der(algorithm, &signature.bytes);
-            STANDARD.encode_append(der.as_deref().unwrap_or(&signature.bytes), out);
-        }
+        (Marshaling::Asn1, _) => STANDARD.encode_append(&*signature_bytes(signature), out),
     }
+}
+
+/// The bytes of a signature as X.509 has them: of ECDSA the DER of r and s.
+pub(super) fn signature_bytes(signature: &Signature) -> Cow<'_, [u8]> {
+    let der = ecdsa_to_der(signature.key.key_id().algorithm(), &signature.bytes);
+    der.map_or(Cow::Borrowed(&signature.bytes), Cow::Owned)
 }
 
 /// Reads a signature: its version, and where its bytes are in `buffer`, to which they are appended.

@@ -28,6 +28,7 @@ mod symmetric;
 mod tenants;
 mod tokens;
 mod transit;
+mod transit_backup;
 mod transit_clients;
 mod transit_encryption;
 mod transit_export;

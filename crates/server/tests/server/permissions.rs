@@ -45,7 +45,8 @@ pub(crate) fn asked(description: &Value, described: &Described, key: &Key) -> As
     let permission = permission(described);
     let Key { label, name: key } = key;
     // What creates a key names none that is there.
-    let creates = ["transit_create", "transit_import"].contains(&operation["operationId"].as_str().unwrap());
+    let creates = ["transit_create", "transit_import", "transit_restore_as"]
+        .contains(&operation["operationId"].as_str().unwrap());
     let names_a_label = path.contains("{name}") && !creates;
     let mut names_a_key = path.contains("{key}") || names_a_label;
     let parts = path.split('/').map(|part| match part {

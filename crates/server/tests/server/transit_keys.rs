@@ -73,7 +73,6 @@ fn types_are_those_of_vault_and_openbao_that_sign() {
         json!({ "type": "x-wing" }),
         json!({ "type": "ed25519", "derived": true }),
         json!({ "type": "ed25519", "derived": true, "convergent_encryption": true }),
-        json!({ "type": "ed25519", "allow_plaintext_backup": true }),
     ] {
         let (status, _, code) = refused(&make("h", &body));
         assert_eq!((status, code.as_str()), (400, "not_supported"), "{body}");
@@ -181,7 +180,6 @@ fn a_key_is_rotated_configured_and_trimmed() {
         json!({ "min_encryption_version": -1 }),
         json!({ "auto_rotate_period": 60 }),
         json!({ "exportable": true }),
-        json!({ "allow_plaintext_backup": true }),
         json!({ "deletion_allowed": false, "min_decryption_version": 9 }),
     ] {
         assert_eq!(refused(&change(&service, "config", &body)).0, 400, "{body}");

@@ -18,7 +18,7 @@ DOCUMENT = pathlib.Path(__file__).parents[5] / "docs" / "vault.md"
 RUN = f"zz{uuid.uuid4().hex[:6]}"
 
 # Fields in which two services cannot agree: only the type is compared.
-OWN_VALUES = {"creation_time", "public_key", "signature", "random_bytes", "ciphertext", "hmac"}
+OWN_VALUES = {"creation_time", "public_key", "signature", "random_bytes", "ciphertext", "hmac", "backup", "csr"}
 
 
 def encoded(message):
@@ -90,6 +90,8 @@ def comparable(value, name=None):
     """The value without what two services cannot agree on."""
     if name in OWN_VALUES:
         return type(value).__name__
+    if name == "certificate_chain":
+        return bool(value)
     if name == "keys" and isinstance(value, dict) and all(is_number(time) for time in value.values()):
         # When each version was made.
         return {version: "time" for version in value}
@@ -260,8 +262,22 @@ DIFFERENCES = [
     ),
     Difference("A key that exists with another type is an error", lambda e: e.code() == "label_taken"),
     Difference(
-        "`derived` is for symmetric keys that encrypt, and `allow_plaintext_backup` is refused",
-        lambda e: refused_here(e, "derived", "convergent_encryption", "allow_plaintext_backup"),
+        "`derived` is for symmetric keys that encrypt",
+        lambda e: refused_here(e, "derived", "convergent_encryption"),
+    ),
+    Difference(
+        "There is no `backup_info` and no `restore_info`",
+        lambda e: e.statuses() == (200, 200)
+        and e.differing_fields() & {"backup_info", "restore_info"}
+        and e.differing_fields() <= {"backup_info", "restore_info", "supports_derivation"},
+    ),
+    Difference(
+        "`disable_upsert` is false",
+        lambda e: e.path == "transit/config/keys" and (e.statuses() == (200, 400) or e.differing_fields() == {"disable_upsert"}),
+    ),
+    Difference(
+        "`size` is 0, whatever is set",
+        lambda e: e.path == "transit/cache-config" and e.statuses() == (200, 200) and e.differing_fields() == {"size"},
     ),
     Difference(
         "`exportable` is fixed at creation",
@@ -286,7 +302,7 @@ DIFFERENCES = [
 ]
 
 
-TEXTS = ("signature_algorithm", "input", "plaintext", "ciphertext", "hmac", "signature", "context", "associated_data", "reference", "paths", "path")
+TEXTS = ("backup", "csr", "certificate_chain", "signature_algorithm", "input", "plaintext", "ciphertext", "hmac", "signature", "context", "associated_data", "reference", "paths", "path")
 
 
 class Service:

@@ -8,7 +8,10 @@ no entry of DIFFERENCES says why.
 import base64
 import itertools
 import os
+import pathlib
+import subprocess
 import sys
+import tempfile
 import unittest
 import unittest.mock
 
@@ -662,7 +665,7 @@ class OpenBao(unittest.TestCase):
         self.both("POST", f"transit/keys/{self.name()}/import", {})
         self.both("POST", f"transit/keys/{self.name()}/import_version", {"ciphertext": "AAAA"})
 
-    EXPORTS = ("encryption-key", "signing-key", "hmac-key", "public-key", "x")
+    EXPORTS = ("encryption-key", "signing-key", "hmac-key", "public-key", "certificate-chain", "x")
 
     def test_exporting(self):
         for kind in ("ed25519", "ecdsa-p256", "ecdsa-p384", "ecdsa-p521", "rsa-2048", "aes256-gcm96", "chacha20-poly1305"):
@@ -697,6 +700,83 @@ class OpenBao(unittest.TestCase):
             ours, copy = moved.our_answer["data"]["keys"]["2"], self.name()
             status, answer = self.theirs.send("POST", f"transit/keys/{copy}/import", {"type": kind, "ciphertext": ours})
             self.assertEqual(status, 204, answer)
+
+    def test_backing_up_and_restoring(self):
+        for kind, exportable, allowed in itertools.product(("aes256-gcm96", "ed25519", "hmac"), (True, False), (True, False)):
+            options = {"key_size": 32} if kind == "hmac" else {}
+            name = self.key(kind, exportable=exportable, allow_plaintext_backup=allowed, **options)
+            made = self.both("GET", f"transit/backup/{name}")
+            if made.statuses() != (200, 200):
+                continue
+            self.both("GET", f"transit/keys/{name}")
+            backup = {self.theirs: made.their_answer["data"]["backup"], self.ours: made.our_answer["data"]["backup"]}
+            changes = (lambda text: text, lambda text: text[:-8], lambda text: text[8:], lambda text: text.upper(), lambda text: text + "\n")
+            for change, force in itertools.product(changes, (None, False, True, "true", "x")):
+                copy = self.name()
+                for path in ("restore", f"restore/{copy}", f"restore/{copy}"):
+                    fields = {} if force is None else {"force": force}
+                    self.both("POST", f"transit/{path}", lambda service: {**fields, "backup": change(backup[service])})
+                self.both("GET", f"transit/keys/{copy}")
+        for value in self.TEXT_VALUES:
+            self.both("POST", f"transit/restore/{self.name()}", {"backup": value})
+        for method, path in itertools.product(("POST", "GET", "DELETE"), ("backup/NONE", "restore", "restore/NONE")):
+            self.both(method, f"transit/{path.replace('NONE', RUN + '-none')}", {} if method == "POST" else None)
+
+    def test_settings_of_the_engine(self):
+        for path, field in (("config/keys", "disable_upsert"), ("cache-config", "size")):
+            for value in (*self.VALUES, 9, 10, 500):
+                self.both("POST", f"transit/{path}", {field: value})
+                self.both("GET", f"transit/{path}")
+            self.both("PUT", f"transit/{path}", {field: 0})
+            self.both("DELETE", f"transit/{path}")
+
+    def test_certificates(self):
+        with tempfile.TemporaryDirectory() as folder:
+
+            def openssl(arguments):
+                subprocess.run(["openssl", *arguments.split()], cwd=folder, check=True, capture_output=True)
+
+            def read(name):
+                return pathlib.Path(folder, name).read_text()
+
+            new = "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout"
+            openssl(f"{new} ca.key -x509 -days 2 -subj /CN=ca -out ca.pem")
+            openssl(f"{new} t.key -subj /CN=host -addext subjectAltName=DNS:a.example -out t.csr")
+            authority, template = read("ca.pem"), read("t.csr")
+            for kind in ("ecdsa-p256", "ecdsa-p384", "ed25519", "rsa-2048", "aes256-gcm96"):
+                name = self.key(kind)
+                for value in (template, authority, template[:200], *self.TEXT_VALUES):
+                    self.both("POST", f"transit/keys/{name}/csr", {"csr": value})
+                for value in self.VERSIONS:
+                    self.both("PUT", f"transit/keys/{name}/csr", {"version": value})
+                made = self.both("POST", f"transit/keys/{name}/csr", {"csr": template})
+                if made.statuses() != (200, 200):
+                    self.both("POST", f"transit/keys/{name}/set-certificate", {"certificate_chain": authority})
+                    continue
+                certificate = {}
+                for service, answer in ((self.theirs, made.their_answer), (self.ours, made.our_answer)):
+                    pathlib.Path(folder, "k.csr").write_text(answer["data"]["csr"])
+                    openssl("x509 -req -in k.csr -CA ca.pem -CAkey ca.key -days 1 -out k.pem")
+                    certificate[service] = read("k.pem")
+                chains = (
+                    lambda own: own + authority, lambda own: own, lambda own: authority, lambda own: authority + own,
+                    lambda own: own + own, lambda own: own[:200], lambda own: own + "x", lambda own: "x\n" + own,
+                    lambda own: own.replace("MII", "MIJ"),
+                )  # fmt: skip
+                for rotated, chain in itertools.product((False, True), chains):
+                    for fields in ({}, {"version": 1}, {"version": 2}, {"version": 0}, {"version": "x"}):
+                        body = lambda service: {**fields, "certificate_chain": chain(certificate[service])}  # noqa: E731
+                        self.both("POST", f"transit/keys/{name}/set-certificate", body)
+                    for path in ("", "/1", "/2", "/latest", "/x"):
+                        self.both("GET", f"transit/export/certificate-chain/{name}{path}")
+                    self.both("GET", f"transit/keys/{name}")
+                    if not rotated and chain is chains[-1]:
+                        self.both("POST", f"transit/keys/{name}/rotate", {})
+                for value in self.TEXT_VALUES:
+                    self.both("POST", f"transit/keys/{name}/set-certificate", {"certificate_chain": value})
+            for what in ("csr", "set-certificate"):
+                self.both("POST", f"transit/keys/{RUN}-none/{what}", {"certificate_chain": authority})
+                self.both("GET", f"transit/keys/{RUN}-none/{what}")
 
     def test_capabilities(self):
         for what, paths in itertools.product(
