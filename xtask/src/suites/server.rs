@@ -93,6 +93,12 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     runner.check("hvac, Vault's client for Python", |context| vault(context, "test_hvac.py", 22, &service));
     runner.check("OpenBao beside ours", |context| vault(context, "test_openbao.py", 26, &service));
     runner.check("OpenBao's command and seal", |context| vault(context, "test_bao.py", 3, &service));
+    runner.check("Ansible's collection for Vault", |context| {
+        let folder = context.root.join("crates/server/tests/clients/python");
+        let requirements = folder.join("requirements-ansible.txt");
+        let python = install::python_packages(context, "python-ansible", &requirements)?;
+        unittest(&python, &folder.join("test_ansible.py"), &service, 1)
+    });
     kubernetes(runner, &bulla);
     let folder = clients.join("node");
     runner.need("node-vault, Vault's client for Node", |_| node_packages(&folder));
