@@ -133,7 +133,7 @@ const FOREIGN: &str = "crates/formats/fuzz/seeds.json";
 /// One message of each kind.
 const THRESHOLD: &str = "crates/threshold/fuzz/seeds.json";
 
-const SEEDS: [Seeds; 18] = [
+const SEEDS: [Seeds; 19] = [
     Seeds {
         target: "foreign_signature",
         file: FOREIGN,

@@ -1,6 +1,6 @@
 //! What a signature covers of a file: a digest, or all of it.
 
-use blake2::Blake2b512;
+use bulla_blake2::blake2b;
 use sha2::{Digest as _, Sha256, Sha512};
 
 use crate::error::FormatError;
@@ -61,7 +61,7 @@ pub struct ContentHasher(Progress);
 
 #[derive(Clone, Debug)]
 enum Progress {
-    Blake2b512(Box<Blake2b512>),
+    Blake2b512(Box<blake2b::State>),
     Sha256(Sha256),
     Sha512(Box<Sha512>),
     Whole(Vec<u8>),
@@ -72,7 +72,7 @@ impl ContentHasher {
     /// Starts with an empty file.
     pub fn new(coverage: Coverage) -> Self {
         Self(match coverage {
-            Coverage::Blake2b512 => Progress::Blake2b512(Box::default()),
+            Coverage::Blake2b512 => Progress::Blake2b512(Box::new(blake2b::State::new())),
             Coverage::Sha256 => Progress::Sha256(Sha256::new()),
             Coverage::Sha512 => Progress::Sha512(Box::default()),
             Coverage::Whole => Progress::Whole(Vec::new()),
@@ -82,7 +82,9 @@ impl ContentHasher {
     /// Adds the next bytes. Of a file that is too long to be covered whole, nothing is kept.
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.0 {
-            Progress::Blake2b512(hasher) => hasher.update(bytes),
+            Progress::Blake2b512(hasher) => {
+                hasher.update(bytes);
+            }
             Progress::Sha256(hasher) => hasher.update(bytes),
             Progress::Sha512(hasher) => hasher.update(bytes),
             Progress::Whole(content) if content.len() + bytes.len() <= MAX_WHOLE_LEN => {
@@ -99,7 +101,7 @@ impl ContentHasher {
     /// The signature covers the file's bytes, and there are more than [`MAX_WHOLE_LEN`].
     pub fn finish(self) -> Result<Vec<u8>, FormatError> {
         match self.0 {
-            Progress::Blake2b512(hasher) => Ok(hasher.finalize().to_vec()),
+            Progress::Blake2b512(hasher) => Ok(blake2b::State::finalize(&hasher).as_bytes().to_vec()),
             Progress::Sha256(hasher) => Ok(hasher.finalize().to_vec()),
             Progress::Sha512(hasher) => Ok(hasher.finalize().to_vec()),
             Progress::Whole(content) => Ok(content),

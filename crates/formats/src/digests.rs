@@ -1,6 +1,6 @@
 //! Digests of a file, by the names that in-toto gives them.
 
-use blake2::Blake2b512;
+use bulla_blake2::blake2b;
 use sha2::{Digest as _, Sha256, Sha384, Sha512};
 
 /// A hash function.
@@ -79,7 +79,7 @@ enum OneHasher {
     Sha256(Sha256),
     Sha384(Box<Sha384>),
     Sha512(Box<Sha512>),
-    Blake2b(Box<Blake2b512>),
+    Blake2b(Box<blake2b::State>),
     Blake3(Box<bulla_blake3::Hasher>),
 }
 
@@ -91,7 +91,7 @@ impl MultiHasher {
                 DigestAlgorithm::Sha256 => OneHasher::Sha256(Sha256::new()),
                 DigestAlgorithm::Sha384 => OneHasher::Sha384(Box::default()),
                 DigestAlgorithm::Sha512 => OneHasher::Sha512(Box::default()),
-                DigestAlgorithm::Blake2b => OneHasher::Blake2b(Box::default()),
+                DigestAlgorithm::Blake2b => OneHasher::Blake2b(Box::new(blake2b::State::new())),
                 DigestAlgorithm::Blake3 => OneHasher::Blake3(Box::new(bulla_blake3::Hasher::new())),
             };
             (*algorithm, hasher)
@@ -106,7 +106,9 @@ impl MultiHasher {
                 OneHasher::Sha256(hasher) => hasher.update(bytes),
                 OneHasher::Sha384(hasher) => hasher.update(bytes),
                 OneHasher::Sha512(hasher) => hasher.update(bytes),
-                OneHasher::Blake2b(hasher) => hasher.update(bytes),
+                OneHasher::Blake2b(hasher) => {
+                    hasher.update(bytes);
+                }
                 OneHasher::Blake3(hasher) => {
                     hasher.update(bytes);
                 }
@@ -121,8 +123,8 @@ impl MultiHasher {
                 OneHasher::Sha256(hasher) => hasher.finalize().to_vec(),
                 OneHasher::Sha384(hasher) => hasher.finalize().to_vec(),
                 OneHasher::Sha512(hasher) => hasher.finalize().to_vec(),
-                OneHasher::Blake2b(hasher) => hasher.finalize().to_vec(),
-                OneHasher::Blake3(hasher) => hasher.finalize().as_bytes().to_vec(),
+                OneHasher::Blake2b(hasher) => blake2b::State::finalize(&hasher).as_bytes().to_vec(),
+                OneHasher::Blake3(hasher) => bulla_blake3::Hasher::finalize(&hasher).as_bytes().to_vec(),
             };
             (algorithm, digest)
         };
