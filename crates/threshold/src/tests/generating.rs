@@ -73,7 +73,9 @@ fn the_session_waits_for_those_who_are_silent() {
     sides[0].advance(&keys[0]).unwrap();
     assert_eq!(sides[0].waits_for(), (1, vec![name("bob")]));
     assert!(!sides[0].is_complete() && sides[0].public_key().is_none());
-    bob.messages().for_each(|message| drop(sides[0].receive(message).unwrap()));
+    for message in bob.messages() {
+        sides[0].receive(message).unwrap();
+    }
     sides[0].advance(&keys[0]).unwrap();
     assert_eq!(sides[0].waits_for(), (2, vec![name("bob"), name("carol")]));
     assert!(sides.remove(0).into_share().is_none());
@@ -147,7 +149,9 @@ fn different_messages_to_different_participants_are_noticed() {
     other.receive(&from_carol).unwrap();
     other.advance(&keys[1]).unwrap();
     let round2 = [find(&sides[2], "round2", "carol"), find(&other, "round2", "bob")];
-    round2.iter().for_each(|message| drop(sides[0].receive(message).unwrap()));
+    for message in &round2 {
+        sides[0].receive(message).unwrap();
+    }
     let error = sides[0].advance(&keys[0]).unwrap_err();
     assert_eq!(error.code, ErrorCode::Equivocation);
     assert!(error.message.contains("in the name of bob"), "{error}");
