@@ -25,6 +25,15 @@ pub struct SecretBytes(Vec<u8>);
 impl SecretBytes {
     /// Empty bytes that take `capacity` bytes without moving. A vector that moves leaves a copy
     /// behind.
+    ///
+    /// ```
+    /// use bulla_kms::SecretBytes;
+    ///
+    /// let mut secret = SecretBytes::with_capacity(8);
+    /// let memory = secret.as_ptr();
+    /// secret.extend_from_slice(b"a secret");
+    /// assert_eq!(secret.as_ptr(), memory);
+    /// ```
     pub fn with_capacity(capacity: usize) -> Self {
         Self(Vec::with_capacity(capacity))
     }

@@ -121,6 +121,18 @@ impl Keystore {
 
     /// The label of the key in a backup: that under which [`Keystore::restore_key`] restores it.
     ///
+    /// ```
+    /// use bulla_kms::{Algorithm, Keystore, Name, NewKey};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let (tenant, label): (Name, Name) = ("local".parse()?, "orders".parse()?);
+    /// let new = NewKey::new(tenant.clone(), "rows".parse()?, Algorithm::Aes256Gcm).label(label.clone());
+    /// let key = keystore.create_key(new.exportable(true).backup_allowed(true))?;
+    /// let backup = keystore.backup_key(key.key_id())?;
+    /// assert_eq!(keystore.backed_up_label(&tenant, &backup)?, Some(label));
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Code::InvalidCiphertext`] as for [`Keystore::restore_key`].
     pub fn backed_up_label(&self, tenant: &Name, backup: &[u8]) -> Result<Option<Name>> {

@@ -163,8 +163,8 @@ fn capabilities(
     path: &str,
 ) -> Result<Vec<&'static str>> {
     use TokenOperation::{
-        Create, Decrypt, Destroy, Encrypt, Export, GenerateDataKey, Import, Mac, Read, Rewrap, Rotate, Sign,
-        Update, Verify, VerifyMac,
+        Create, Decrypt, Destroy, Encrypt, GenerateDataKey, Import, Mac, Read, Rewrap, Rotate, Sign, Update,
+        Verify, VerifyMac,
     };
     let path = path.trim_start_matches('/');
     let path = path.strip_prefix("v1/").unwrap_or(path);
@@ -192,13 +192,8 @@ fn capabilities(
             ]
         }
         ["transit", "keys", name, "rotate"] => vec![given(on(name)?.permits(Rotate), "update")],
-        ["transit", "keys", name, "csr"] => vec![given(on(name)?.permits(Sign), "update")],
-        ["transit", "backup", name] => vec![given(on(name)?.permits(Export), "read")],
-        ["transit", "restore"] | ["transit", "restore", _] => {
-            vec![given(authority.permits_in_tenant(Import), "update")]
-        }
-        ["transit", "config", "keys"] | ["transit", "cache-config"] => {
-            vec![Some("read"), Some("update")]
+        ["transit", "backup" | "restore" | "config" | "cache-config", ..] => {
+            backup_capabilities(authority, &parts[1..], on)?
         }
         ["transit", "keys", name, "config" | "trim" | "set-certificate"] => {
             vec![given(on(name)?.permits(Update), "update")]
@@ -218,7 +213,7 @@ fn capabilities(
         ["transit", "datakey", "plaintext" | "wrapped", name] => {
             vec![given(on(name)?.permits(GenerateDataKey), "update")]
         }
-        ["transit", "sign", name] | ["transit", "sign", name, _] => {
+        ["transit", "sign", name] | ["transit", "sign", name, _] | ["transit", "keys", name, "csr"] => {
             vec![given(on(name)?.permits(Sign), "update")]
         }
         ["transit", "verify", name] | ["transit", "verify", name, _] => {
@@ -251,6 +246,23 @@ fn permits_export<'a>(
         }
         (_, "public-key" | "certificate-chain") => key.permits(TokenOperation::Read),
         _ => key.permits(TokenOperation::ExportPlaintext),
+    })
+}
+
+/// What a caller may do at the paths of backups, and of the engine's settings.
+fn backup_capabilities<'a>(
+    authority: &Authority,
+    path: &[&str],
+    on: impl Fn(&str) -> Result<KeyPermissions<'a>>,
+) -> Result<Vec<Option<&'static str>>> {
+    let given = |permitted: bool, what: &'static str| permitted.then_some(what);
+    Ok(match *path {
+        ["backup", name] => vec![given(on(name)?.permits(TokenOperation::Export), "read")],
+        ["restore"] | ["restore", _] => {
+            vec![given(authority.permits_in_tenant(TokenOperation::Import), "update")]
+        }
+        ["config", "keys"] | ["cache-config"] => vec![Some("read"), Some("update")],
+        _ => Vec::new(),
     })
 }
 

@@ -37,7 +37,7 @@ pub(super) fn routes() -> OpenApiRouter<Worker> {
 
 const NO_SUCH_VERSION: &str = "no such key version";
 
-/// What a certificate is requested for. Fields that are not here are ignored, as Vault ignores them.
+/// A certificate to request. Fields that are not here are ignored, as Vault ignores them.
 #[derive(Deserialize, ToSchema)]
 struct TransitCsr<'a> {
     /// A request for a certificate (PKCS#10) as PEM, whose subject and attributes the new one gets;
@@ -277,8 +277,8 @@ pub(super) fn chain_of(keystore: &Keystore, id: &KeyVersionId) -> bulla_kms::Res
     Ok(to_pem(&keystore.certificates(id)?))
 }
 
-/// Reads a text as a request for a certificate and as certificates; for the fuzzers. What reads must
-/// come back.
+/// Reads a text as a request for a certificate and as certificates; for the fuzzers. What reads
+/// must come back.
 pub(super) fn fuzz(text: &str) {
     if let Ok(info) = read_request(text) {
         let der = info.to_der().expect("what was read can be written");
