@@ -101,19 +101,10 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     test.args(["--test", "--test-reporter=spec", "test/node-vault.test.js"]).current_dir(&folder);
     runner.node_test("node --test, Vault's client for Node", service.named_in(&mut test));
     runner.check("logins by hvac and OpenBao's agent", |context| {
-        let folder = context.root.join("crates/server/tests/clients/python");
-        let python = install::python_packages(context, "python-vault", &folder.join("requirements.txt"))?;
-        let mut command = Command::new(python);
-        command.arg("-B").arg(folder.join("test_logins.py")).env("BULLA", &bulla);
-        passed_unittest(&mut command, 7)
+        serving_itself(context, "test_logins.py", 7, &bulla)
     });
-    runner.check("policies beside OpenBao's", |context| {
-        let folder = context.root.join("crates/server/tests/clients/python");
-        let python = install::python_packages(context, "python-vault", &folder.join("requirements.txt"))?;
-        let mut command = Command::new(python);
-        command.arg("-B").arg(folder.join("test_policies.py")).env("BULLA", &bulla);
-        passed_unittest(&mut command, 2)
-    });
+    runner
+        .check("policies beside OpenBao's", |context| serving_itself(context, "test_policies.py", 2, &bulla));
     let folder = clients.join("go");
     runner.check("gofmt, Vault's client for Go", |_| formatted(&folder));
     runner.command("go vet, Vault's client for Go", go(&folder).args(["vet", "./..."]));
@@ -201,6 +192,15 @@ fn ansible(context: &Context, service: &Serving) -> Result<()> {
     let requirements = folder.join("requirements-ansible.txt");
     let python = install::python_packages(context, "python-ansible", &requirements)?;
     unittest(&python, &folder.join("test_ansible.py"), service, 1)
+}
+
+/// Tests that start services with settings of their own.
+fn serving_itself(context: &Context, script: &str, tests: usize, bulla: &Path) -> Result<()> {
+    let folder = context.root.join("crates/server/tests/clients/python");
+    let python = install::python_packages(context, "python-vault", &folder.join("requirements.txt"))?;
+    let mut command = Command::new(python);
+    command.arg("-B").arg(folder.join(script)).env("BULLA", bulla);
+    passed_unittest(&mut command, tests)
 }
 
 /// Our clients as registries deliver them, in folders outside of the checkout.

@@ -16,8 +16,11 @@ pub(crate) struct Policies {
     /// By tenant and name.
     policies: HashMap<(Name, Name), Arc<Policy>>,
     /// What some policies of a tenant permit together. Tokens share it.
-    acls: Mutex<HashMap<(Name, Vec<Name>), Arc<Acl>>>,
+    acls: Mutex<AclsOfSets>,
 }
+
+/// By a tenant and the names of its policies.
+type AclsOfSets = HashMap<(Name, Vec<Name>), Arc<Acl>>;
 
 /// The most sets of policies that are remembered. The holder of a token may name any.
 const MAX_ACLS: usize = 1024;

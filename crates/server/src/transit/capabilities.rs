@@ -162,22 +162,33 @@ fn capabilities(
     session: &Session,
     path: &str,
 ) -> Result<Vec<&'static str>> {
-    use TokenOperation::{
-        Create, Decrypt, Destroy, Encrypt, GenerateDataKey, Import, Mac, Read, Rewrap, Rotate, Sign, Update,
-        Verify, VerifyMac,
-    };
     let path = path.trim_start_matches('/');
     let path = path.strip_prefix("v1/").unwrap_or(path);
     if !session.acls.is_empty() {
         let permitted = session.acls.iter().map(|acl| acl.capabilities(path));
         return Ok(permitted.reduce(CapabilitySet::intersection).unwrap_or_default().words());
     }
+    let found: Vec<_> = by_operations(worker, caller, session, path)?.into_iter().flatten().collect();
+    Ok(if found.is_empty() { vec!["deny"] } else { found })
+}
+
+/// What the operations of a session permit at a path.
+fn by_operations(
+    worker: &Worker,
+    caller: &Caller,
+    session: &Session,
+    path: &str,
+) -> Result<Vec<Option<&'static str>>> {
+    use TokenOperation::{
+        Create, Decrypt, Destroy, Encrypt, GenerateDataKey, Import, Mac, Read, Rewrap, Rotate, Sign, Update,
+        Verify, VerifyMac,
+    };
     let parts: Vec<_> = path.split('/').collect();
     let authority = &session.authority;
     let creates = authority.permits_in_tenant(Create);
     let on = |name: &str| KeyPermissions::of(caller, session, name);
     let given = |permitted: bool, what: &'static str| permitted.then_some(what);
-    let found = match *parts.as_slice() {
+    Ok(match *parts.as_slice() {
         ["transit", "keys"] | ["transit", "keys", ""] => {
             vec![given(authority.operations.contains(Read), "list")]
         }
@@ -227,9 +238,7 @@ fn capabilities(
         ["auth", ref rest @ ..] => auth_capabilities(session, rest),
         ["sys", ref rest @ ..] => sys_capabilities(worker, authority, rest),
         _ => Vec::new(),
-    };
-    let found: Vec<_> = found.into_iter().flatten().collect();
-    Ok(if found.is_empty() { vec!["deny"] } else { found })
+    })
 }
 
 /// Whether a session may export by this path of `export` or `byok-export`.
