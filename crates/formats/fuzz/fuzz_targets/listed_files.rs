@@ -10,8 +10,9 @@ use libfuzzer_sys::fuzz_target;
 
 fn envelope(payload: &[u8]) -> Envelope {
     let payload = Base64::encode_string(payload);
-    let text =
-        format!(r#"{{"payloadType":"{PAYLOAD_TYPE}","payload":"{payload}","signatures":[{{"sig":"AAAA"}}]}}"#);
+    let text = format!(
+        r#"{{"payloadType":"{PAYLOAD_TYPE}","payload":"{payload}","signatures":[{{"sig":"AAAA"}}]}}"#
+    );
     Envelope::parse(text.as_bytes()).expect("it is an envelope")
 }
 
