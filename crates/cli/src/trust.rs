@@ -360,8 +360,10 @@ fn read_statements(path: &Path) -> Result<Vec<Succession>> {
 fn version(keys: &KnownKeys, id: &KeyVersionId) -> Result<PublicKey, Finding> {
     let key = keys.key(id.key_id())?.ok_or_else(|| unknown_key(&id.to_string()))?;
     let version = key.versions.iter().find(|version| version.version == id.version()).ok_or_else(|| {
-        Problem::UnknownVersion
-            .because(format!("it is signed by {id}, but the keystore's latest version is v{}", key.head))
+        Problem::UnknownVersion.because(format!(
+            "it is signed by {id}, but the keystore's latest version is v{}",
+            key.latest_version
+        ))
     })?;
     check_usable(&key, version)?;
     version.public_key.clone().ok_or_else(|| {

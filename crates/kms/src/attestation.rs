@@ -53,7 +53,8 @@ pub struct Attestation {
     /// The policy by which the keystore rotates the key by itself.
     pub rotation: RotationPolicy,
     /// The latest version, the one that signs.
-    pub head: u32,
+    #[serde(rename = "head")]
+    pub latest_version: u32,
     /// All versions, version 1 first.
     pub versions: Vec<VersionAttestation>,
 }
@@ -101,7 +102,7 @@ impl Attestation {
             minimum_signing_version: None,
             derivation: KeyDerivation::None,
             rotation: RotationPolicy::default(),
-            head: versions.last().map_or(0, |latest| latest.version),
+            latest_version: versions.last().map_or(0, |latest| latest.version),
             key,
             versions,
         }
@@ -153,7 +154,7 @@ impl From<&KeyRecord> for Attestation {
             minimum_signing_version: record.minimum_signing_version,
             derivation: record.derivation,
             rotation: record.rotation,
-            head: record.latest_number().get(),
+            latest_version: record.latest_number().get(),
             versions,
         }
     }
@@ -201,9 +202,9 @@ impl SignedAttestation {
     /// reached you in another way.
     pub fn verify(&self) -> Verdict {
         let latest = self.attestation.versions.last();
-        match latest
-            .filter(|latest| latest.id == self.signature.key && latest.version == self.attestation.head)
-        {
+        match latest.filter(|latest| {
+            latest.id == self.signature.key && latest.version == self.attestation.latest_version
+        }) {
             Some(VersionAttestation { public_key: Some(key), .. }) => {
                 key.verify(&self.attestation.signed_bytes(), &self.signature.bytes)
             }

@@ -307,7 +307,7 @@ pub(crate) fn attestation(key: Key) -> Result<Attestation> {
     attestation.rotation = RotationPolicy::default()
         .max_age_seconds(key.rotation.max_age.and_then(|age| NonZeroU64::new(age.as_secs())))
         .max_uses(key.rotation.max_uses.and_then(NonZeroU64::new));
-    attestation.head = key.latest_version;
+    attestation.latest_version = key.latest_version;
     Ok(attestation)
 }
 

@@ -118,8 +118,8 @@ pub(super) fn check_signs(key: &Attestation, named: &str) -> Result<()> {
         return refused(Code::KeyUsageMismatch, &why, another.to_owned());
     }
     match LabelOrId::parse(named)?.version() {
-        Some(version) if version != key.head => {
-            let why = format!("is an older version and does not sign; version {} signs", key.head);
+        Some(version) if version != key.latest_version => {
+            let why = format!("is an older version and does not sign; version {} signs", key.latest_version);
             refused(Code::NotLatestVersion, &why, format!("name {}", name(key)))
         }
         _ => Ok(()),
@@ -152,7 +152,7 @@ pub(super) fn note_rotated(before: &Attestation, head: u32) -> Result<()> {
 /// wrong clock.
 fn rotated(before: &Attestation, head: u32, now: Timestamp) -> Option<String> {
     let policy = before.rotation;
-    if head <= before.head {
+    if head <= before.latest_version {
         return None;
     }
     let mut why = Vec::new();

@@ -45,7 +45,7 @@ pub(crate) fn run(command: &KeysCommand) -> Result<Exit> {
         }),
         KeysCommand::Enable(args) => on_key(args, &KeyChange::Enable, |out, key| {
             let does = what_it_does(key);
-            out.line(format_args!("enabled {}: it {does} with version {}", name(key), key.head))
+            out.line(format_args!("enabled {}: it {does} with version {}", name(key), key.latest_version))
         }),
         KeysCommand::Policy(args) => key_change::policy(args),
         KeysCommand::Revoke(args) => key_change::revoke(args),
@@ -103,7 +103,7 @@ fn list(args: &KeysListArgs) -> Result<()> {
         };
         let color = out.style(color);
         let created = key.versions.first().map_or_else(String::new, |version| version.created.to_string());
-        let latest = format!("v{}", key.head);
+        let latest = format!("v{}", key.latest_version);
         out.line(format_args!(
             "{:width$}  {color}{state:9}{color:#}  {latest:6}  {created}  {}",
             label(key),
@@ -115,14 +115,14 @@ fn list(args: &KeysListArgs) -> Result<()> {
 
 fn rotate(args: &KeyArgs) -> Result<()> {
     let key = KeySource::existing(&args.keystore)?.open()?.rotate(&args.key)?;
-    let done = format!("{} was rotated to version {}", name(&key), key.head);
+    let done = format!("{} was rotated to version {}", name(&key), key.latest_version);
     print_changed(&key, args.report, &done, print_rotated)
 }
 
 fn print_rotated(out: &mut Out, key: &Attestation) -> Result<()> {
     let name = name(key);
     let does = what_it_does(key);
-    out.line(format_args!("rotated {name}: version {} {does} from now on", key.head))?;
+    out.line(format_args!("rotated {name}: version {} {does} from now on", key.latest_version))?;
     match key.algorithm.usage() {
         KeyUsage::Signature => {}
         KeyUsage::Encryption => return out.line("ciphertexts of older versions still decrypt"),
@@ -162,7 +162,7 @@ fn attest(args: &KeysAttestArgs) -> Result<()> {
     let text = keys.attest(&args.key)? + "\n";
     drop(keys);
     if let (Some(before), Ok(attested)) = (&before, serde_json::from_str::<SignedAttestation>(&text)) {
-        note_rotated(before, attested.attestation.head)?;
+        note_rotated(before, attested.attestation.latest_version)?;
     }
     write_or_print(text.as_bytes(), args.output.as_deref(), "an attestation", is_one)
 }
@@ -243,10 +243,11 @@ fn print_key(out: &mut Out, key: &Attestation) -> Result<()> {
 
 fn export_public(args: &ExportPublicArgs) -> Result<()> {
     let attestation = KeySource::existing(&args.keystore)?.read()?.key(&args.key)?;
-    let number = LabelOrId::parse(&args.key)?.version().unwrap_or(attestation.head);
+    let number = LabelOrId::parse(&args.key)?.version().unwrap_or(attestation.latest_version);
     let version =
         attestation.versions.into_iter().find(|version| version.version == number).ok_or_else(|| {
-            let message = format!("the key has no version {number}: the latest is {}", attestation.head);
+            let message =
+                format!("the key has no version {number}: the latest is {}", attestation.latest_version);
             Error::new("unknown_version", message).about(args.key.clone())
         })?;
     let public_key = version.public_key.ok_or_else(|| {

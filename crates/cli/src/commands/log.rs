@@ -217,7 +217,7 @@ fn show(args: &LogShowArgs) -> Result<Exit> {
             return out.line(line);
         }
         let key = entry.key.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
-        let (number, time, who) = (entry.number, entry.time, &entry.who);
+        let (number, time, who) = (entry.number, entry.time, &entry.actor);
         out.line(format_args!("{number}  {time}  {who}  {} {key}  {}", entry.operation, entry.result))
     })?;
     out.flush()?;

@@ -104,7 +104,7 @@ fn sign_all<'a>(
     drop(keys);
     if let Some(key) = key {
         let newest = signed.iter().flatten().map(|signed| signed.version).max();
-        note_rotated(&key, newest.unwrap_or(key.head))?;
+        note_rotated(&key, newest.unwrap_or(key.latest_version))?;
     }
     Ok(signed)
 }

@@ -66,7 +66,7 @@ serde_as_text!(Digest);
 /// keystore.on_behalf_of(&"alice".parse()?).sign(&key, b"a message")?;
 ///
 /// let entry = &log.entries()?[1];
-/// assert_eq!(entry.who.as_str(), "alice");
+/// assert_eq!(entry.actor.as_str(), "alice");
 /// assert_eq!(entry.operation.as_str(), AuditOperation::Sign.as_str());
 /// assert_eq!(entry.result.as_str(), Outcome::Done.as_str());
 /// assert_eq!(entry.digest(), Some(bulla_blake3::hash(b"a message")));
@@ -81,7 +81,8 @@ pub struct Entry {
     /// When it was recorded, by the clock of the machine.
     pub time: Timestamp,
     /// The actor on whose behalf it was done.
-    pub who: Actor,
+    #[serde(rename = "who")]
+    pub actor: Actor,
     /// The operation: the word of an [`AuditOperation`](super::AuditOperation).
     #[serde(rename = "op")]
     pub operation: EventName,
@@ -103,7 +104,7 @@ impl Entry {
         Ok(Self {
             number,
             time: Timestamp::now()?,
-            who: event.who.clone(),
+            actor: event.actor.clone(),
             operation: EventName(event.operation.as_str().to_owned()),
             key: event.key.map(KeySelector::from),
             result: EventName(event.outcome.as_str().to_owned()),

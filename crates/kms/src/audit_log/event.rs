@@ -304,7 +304,7 @@ impl Outcome {
 #[derive(Clone, Debug)]
 pub struct AuditEvent<'a> {
     /// The actor on whose behalf it was done.
-    pub who: Actor,
+    pub actor: Actor,
     /// The operation.
     pub operation: AuditOperation,
     /// The key, or key version, that was used.

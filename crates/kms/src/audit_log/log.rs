@@ -152,9 +152,9 @@ impl AuditLog {
         let medium = Folder::new(folder.to_owned(), part, file, whole, lock);
         let log = Self::new(options, Medium::Folder(medium), stand, recovered)?;
         if log.recovered.is_some() {
-            let who = Actor::or_unnamed(log.options.actor.clone());
+            let actor = Actor::or_unnamed(log.options.actor.clone());
             let (operation, outcome) = (AuditOperation::Recover, Outcome::Done);
-            log.record(&[AuditEvent { who, operation, key: None, outcome, digest: None }])?;
+            log.record(&[AuditEvent { actor, operation, key: None, outcome, digest: None }])?;
         }
         Ok(log)
     }
@@ -655,9 +655,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let options = AuditLogOptions::default().durability(Durability::AtCheckpoints);
         let log = AuditLog::create(folder.path(), options).unwrap();
-        let who: Actor = "a".repeat(Actor::MAX_LEN).parse().unwrap();
+        let actor: Actor = "a".repeat(Actor::MAX_LEN).parse().unwrap();
         let (operation, outcome) = (AuditOperation::Sign, Outcome::Done);
-        let events = vec![AuditEvent { who, operation, key: None, outcome, digest: None }; 1000];
+        let events = vec![AuditEvent { actor, operation, key: None, outcome, digest: None }; 1000];
         let mut on_the_disk = Vec::new();
         while on_the_disk.last().is_none_or(|durable| *durable == 0) {
             log.record(&events).unwrap();
@@ -695,8 +695,8 @@ mod tests {
             .signer("local".parse().unwrap(), "audit".parse().unwrap())
             .checkpoint_interval(interval);
         let log = AuditLog::new(options, Medium::Memory(Vec::new()), stand, None).unwrap();
-        let (who, operation, outcome) = (Actor::or_unnamed(None), AuditOperation::Sign, Outcome::Done);
-        log.record(&[AuditEvent { who, operation, key: None, outcome, digest: None }]).unwrap();
+        let (actor, operation, outcome) = (Actor::or_unnamed(None), AuditOperation::Sign, Outcome::Done);
+        log.record(&[AuditEvent { actor, operation, key: None, outcome, digest: None }]).unwrap();
         while log.state().checkpointed_at.elapsed() < interval {}
         assert!(log.is_due(&log.state()));
     }

@@ -240,7 +240,7 @@ pub(super) struct Group {
 
 /// The part of a line between its time and its digest.
 struct Said {
-    who: Actor,
+    actor: Actor,
     operation: AuditOperation,
     key: Option<KeySelector>,
     outcome: Outcome,
@@ -297,12 +297,12 @@ impl Group {
         }
         let AuditEvent { operation, outcome, .. } = *event;
         // Of all texts here, only an actor's name can need escapes.
-        let who = serde_json::to_string(&event.who).expect("a text serializes");
+        let actor = serde_json::to_string(&event.actor).expect("a text serializes");
         let key = event.key.map(KeySelector::from);
         let named = key.as_ref().map(|key| format!(r#","key":"{key}""#)).unwrap_or_default();
         let (time, word, result) = (&self.time, operation.as_str(), outcome.as_str());
-        let text = format!(r#","time":"{time}","who":{who},"op":"{word}"{named},"result":"{result}""#);
-        self.said = Some((Said { who: event.who.clone(), operation, key, outcome }, text));
+        let text = format!(r#","time":"{time}","who":{actor},"op":"{word}"{named},"result":"{result}""#);
+        self.said = Some((Said { actor: event.actor.clone(), operation, key, outcome }, text));
     }
 
     /// How many lines there are.
@@ -332,7 +332,7 @@ impl Said {
             (known, key) => known.is_none() && key.is_none(),
         };
         same_key
-            && self.who == event.who
+            && self.actor == event.actor
             && self.operation == event.operation
             && self.outcome == event.outcome
     }
@@ -351,7 +351,7 @@ fn is_same(a: KeyRef<'_>, b: KeyRef<'_>) -> bool {
 pub(super) struct OwedEntry {
     /// When the change was made.
     pub(super) time: Timestamp,
-    who: Actor,
+    actor: Actor,
     operation: AuditOperation,
     key: Option<KeySelector>,
     outcome: Outcome,
@@ -362,14 +362,14 @@ impl OwedEntry {
     /// # Errors
     /// [`Code::ClockOutOfRange`](crate::Code::ClockOutOfRange).
     pub(super) fn now(event: &AuditEvent<'_>) -> Result<Self> {
-        let AuditEvent { who, operation, key, outcome, digest } = event.clone();
+        let AuditEvent { actor, operation, key, outcome, digest } = event.clone();
         let (time, key) = (Timestamp::now()?, key.map(KeySelector::from));
-        Ok(Self { time, who, operation, key, outcome, digest })
+        Ok(Self { time, actor, operation, key, outcome, digest })
     }
 
     pub(super) fn event(&self) -> AuditEvent<'_> {
-        let (who, key) = (self.who.clone(), self.key.as_ref().map(KeySelector::as_ref));
-        AuditEvent { who, operation: self.operation, key, outcome: self.outcome, digest: self.digest }
+        let (actor, key) = (self.actor.clone(), self.key.as_ref().map(KeySelector::as_ref));
+        AuditEvent { actor, operation: self.operation, key, outcome: self.outcome, digest: self.digest }
     }
 }
 
@@ -402,8 +402,9 @@ mod tests {
             for key in keys {
                 for outcome in outcomes {
                     for digest in digests {
-                        let who = actor.parse().unwrap();
-                        let event = AuditEvent { who, operation: AuditOperation::Sign, key, outcome, digest };
+                        let actor = actor.parse().unwrap();
+                        let event =
+                            AuditEvent { actor, operation: AuditOperation::Sign, key, outcome, digest };
                         group.push(number, &event);
                         let mut entry = Entry::new(number, &event).unwrap();
                         entry.time = group.time.parse().unwrap();
@@ -431,13 +432,13 @@ mod tests {
         let key_id: KeyId = format!("{name}/{name}/{algorithm}/{uuid}").parse().unwrap();
         let id = key_id.version(u32::MAX.try_into().unwrap());
         // A quotation mark takes two bytes.
-        let who: Actor = "\"".repeat(Actor::MAX_LEN).parse().unwrap();
+        let actor: Actor = "\"".repeat(Actor::MAX_LEN).parse().unwrap();
         let operation = *AuditOperation::ALL.iter().max_by_key(|word| word.as_str().len()).unwrap();
         let code = *Code::ALL.iter().max_by_key(|code| code.as_str().len()).unwrap();
         let (key, outcome) = (Some(KeyRef::Version(&id)), Outcome::Failed(code));
         let digest = Some(bulla_blake3::hash(b"a message"));
         let mut group = Group::at(Timestamp::from_unix_millis(0).unwrap(), 1);
-        group.push(u64::MAX, &AuditEvent { who, operation, key, outcome, digest });
+        group.push(u64::MAX, &AuditEvent { actor, operation, key, outcome, digest });
         assert!(group.bytes.len() as u64 <= MAX_ENTRY, "{}", group.bytes.len());
     }
 }

@@ -165,14 +165,14 @@ struct Shared {
 /// A call: its input, and where the answer goes.
 enum Call {
     Verify {
-        who: Option<Actor>,
+        actor: Option<Actor>,
         key: KeyVersionId,
         message: Vec<u8>,
         signature: Vec<u8>,
         reply: Reply<Verdict>,
     },
     Sign {
-        who: Option<Actor>,
+        actor: Option<Actor>,
         key: KeySelector,
         message: Vec<u8>,
         reply: Reply<Signature>,
@@ -252,14 +252,14 @@ impl Batcher {
 
     fn submit_verify(
         &self,
-        who: Option<Actor>,
+        actor: Option<Actor>,
         key: KeyVersionId,
         message: Vec<u8>,
         signature: Vec<u8>,
     ) -> Answer<Verdict> {
         let tenant = key.key_id().tenant().clone();
         self.submit(tenant, AuditOperation::Verify, |reply| Call::Verify {
-            who,
+            actor,
             key,
             message,
             signature,
@@ -289,9 +289,9 @@ impl Batcher {
         self.submit_sign(Some(actor.clone()), key.into(), message.into())
     }
 
-    fn submit_sign(&self, who: Option<Actor>, key: KeySelector, message: Vec<u8>) -> Answer<Signature> {
+    fn submit_sign(&self, actor: Option<Actor>, key: KeySelector, message: Vec<u8>) -> Answer<Signature> {
         let tenant = key.as_ref().key_id().tenant().clone();
-        self.submit(tenant, AuditOperation::Sign, |reply| Call::Sign { who, key, message, reply })
+        self.submit(tenant, AuditOperation::Sign, |reply| Call::Sign { actor, key, message, reply })
     }
 
     /// Like [`Batcher::verify`], for a thread that waits. If nothing else is waiting, the thread
@@ -457,10 +457,10 @@ impl Shared {
         let (mut verify, mut sign) = (Vec::new(), Vec::new());
         for Waiting { call, .. } in batch {
             match call {
-                Call::Verify { who, key, message, signature, reply } => {
-                    verify.push((Verify { who, key, message, signature }, reply));
+                Call::Verify { actor, key, message, signature, reply } => {
+                    verify.push((Verify { actor, key, message, signature }, reply));
                 }
-                Call::Sign { who, key, message, reply } => sign.push((Sign { who, key, message }, reply)),
+                Call::Sign { actor, key, message, reply } => sign.push((Sign { actor, key, message }, reply)),
             }
         }
         self.answer(verify, |calls| self.verify(calls));
@@ -491,8 +491,8 @@ impl Shared {
         let items =
             calls.iter().map(|Verify { key, message, signature, .. }| VerifyItem { key, message, signature });
         let items: Vec<_> = items.collect();
-        let who = |place: usize| calls[place].who.clone().unwrap_or_else(|| self.keystore.actor());
-        let verdicts = self.keystore.verify_batch_as(&items, Threads::Own, &who);
+        let actor = |place: usize| calls[place].actor.clone().unwrap_or_else(|| self.keystore.actor());
+        let verdicts = self.keystore.verify_batch_as(&items, Threads::Own, &actor);
         let reasoned = |(verdict, call): (Verdict, &Verify)| match verdict {
             Verdict::Unusable => self.keystore.check_usable(&call.key).map(|()| verdict),
             verdict => Ok(verdict),
@@ -502,8 +502,8 @@ impl Shared {
 
     fn sign(&self, calls: &[Sign]) -> Vec<Result<Signature>> {
         let items = calls.iter().map(|call| KeyMessage { key: call.key.as_ref(), message: &call.message });
-        let who = |place: usize| calls[place].who.clone().unwrap_or_else(|| self.keystore.actor());
-        self.keystore.sign_batch_as(&items.collect::<Vec<_>>(), &who)
+        let actor = |place: usize| calls[place].actor.clone().unwrap_or_else(|| self.keystore.actor());
+        self.keystore.sign_batch_as(&items.collect::<Vec<_>>(), &actor)
     }
 
     fn refuse<T>(&self, operation: AuditOperation, refused: Refused, cell: &Oneshot<T>) {
@@ -535,14 +535,14 @@ impl Shared {
 }
 
 struct Verify {
-    who: Option<Actor>,
+    actor: Option<Actor>,
     key: KeyVersionId,
     message: Vec<u8>,
     signature: Vec<u8>,
 }
 
 struct Sign {
-    who: Option<Actor>,
+    actor: Option<Actor>,
     key: KeySelector,
     message: Vec<u8>,
 }

@@ -463,7 +463,7 @@ fn entries_of_the_audit_log_name_who_called() {
     let signature = answer.wait().unwrap();
     assert_eq!(batcher.verify(key, *b"message", signature.bytes).wait().unwrap(), Verdict::Valid);
     let entries = log.entries().unwrap();
-    let told: Vec<_> = entries.iter().map(|entry| (entry.who.as_str(), entry.operation.as_str())).collect();
+    let told: Vec<_> = entries.iter().map(|entry| (entry.actor.as_str(), entry.operation.as_str())).collect();
     assert_eq!(told, [("-", "create"), ("alice", "sign"), ("-", "verify")]);
 }
 

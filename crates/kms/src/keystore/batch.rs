@@ -129,12 +129,12 @@ impl Keystore {
         &self,
         items: &[VerifyItem<'_>],
         threads: Threads,
-        who: &dyn Fn(usize) -> Actor,
+        actor: &dyn Fn(usize) -> Actor,
     ) -> Vec<Verdict> {
         self.observed_together(
             AuditOperation::Verify,
             |place| Subject::message(AuditOperation::Verify, items[place].key, items[place].message),
-            who,
+            actor,
             || self.verdicts(items, threads),
             |verdict| Report { outcome: Outcome::Verdict(*verdict), key: None, message: None },
             |_| Verdict::Unusable,
@@ -205,12 +205,12 @@ impl Keystore {
     pub(crate) fn sign_batch_as(
         &self,
         items: &[KeyMessage<'_>],
-        who: &dyn Fn(usize) -> Actor,
+        actor: &dyn Fn(usize) -> Actor,
     ) -> Vec<Result<Signature>> {
         self.observed_together(
             AuditOperation::Sign,
             |place| Subject::message(AuditOperation::Sign, items[place].key, items[place].message),
-            who,
+            actor,
             || self.signatures(items),
             report,
             |error| Err(error.clone()),

@@ -32,7 +32,7 @@ use crate::time::Timestamp;
 /// let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519);
 /// let key = keystore.create_key(new.label("releases".parse()?).exportable(true))?;
 /// let attestation = keystore.attest(key.key_id())?;
-/// assert!(attestation.exportable && attestation.head == 1);
+/// assert!(attestation.exportable && attestation.latest_version == 1);
 /// # Ok::<(), bulla_kms::KmsError>(())
 /// ```
 ///

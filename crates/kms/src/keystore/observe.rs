@@ -56,10 +56,10 @@ impl<'a> Subject<'a> {
         self,
         key: Option<KeyRef<'a>>,
         outcome: Outcome,
-        who: Actor,
+        actor: Actor,
         digest: Option<Hash>,
     ) -> AuditEvent<'a> {
-        AuditEvent { who, operation: self.operation, key: key.or(self.key), outcome, digest }
+        AuditEvent { actor, operation: self.operation, key: key.or(self.key), outcome, digest }
     }
 }
 
@@ -238,7 +238,7 @@ impl Keystore {
     /// let keystore = KeystoreOptions::default().audit(log.clone()).in_memory()?;
     /// let alice = keystore.on_behalf_of(&"alice".parse()?);
     /// alice.create_key(NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519))?;
-    /// assert_eq!(log.entries()?[0].who.as_str(), "alice");
+    /// assert_eq!(log.entries()?[0].actor.as_str(), "alice");
     /// # Ok::<(), bulla_kms::KmsError>(())
     /// ```
     #[must_use]
@@ -315,14 +315,14 @@ impl Keystore {
         }
     }
 
-    /// Runs operations of one kind together and reports each. `who` gives the actor of each. The
+    /// Runs operations of one kind together and reports each. `actor` gives the actor of each. The
     /// results of operations that cannot be recorded are replaced by what `withheld` makes of the
     /// error.
     pub(super) fn observed_together<'a, T>(
         &self,
         operation: AuditOperation,
         subject: impl Fn(usize) -> Subject<'a>,
-        who: &dyn Fn(usize) -> Actor,
+        actor: &dyn Fn(usize) -> Actor,
         run: impl FnOnce() -> Vec<T>,
         told: impl Fn(&T) -> Report<'_>,
         withheld: impl Fn(&KmsError) -> T,
@@ -341,7 +341,7 @@ impl Keystore {
             let events = results.iter().enumerate().map(|(place, result)| {
                 let Report { outcome, key, .. } = told(result);
                 let digest = messages[place].map(|_| digests[place]);
-                subject(place).event(key, outcome, who(place), digest)
+                subject(place).event(key, outcome, actor(place), digest)
             });
             if let Err(error) = self.record(&events.collect::<Vec<_>>()) {
                 results.iter_mut().for_each(|result| *result = withheld(&error));

@@ -91,10 +91,10 @@ fn what_was_changed_is_there_when_the_store_is_opened_again() {
     let rows = history(&[&create("a"), &rotate, &create("b")]).pop().unwrap();
     let keystore = open(&rows).unwrap();
     assert_eq!(keystore.list().unwrap().len(), 2);
-    assert_eq!(keystore.attest(&key_a(&keystore)).unwrap().head, 2);
+    assert_eq!(keystore.attest(&key_a(&keystore)).unwrap().latest_version, 2);
     // It can be changed further.
     rotate(&keystore);
-    assert_eq!(keystore.attest(&key_a(&keystore)).unwrap().head, 3);
+    assert_eq!(keystore.attest(&key_a(&keystore)).unwrap().latest_version, 3);
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn a_change_to_a_store_that_changed_meanwhile_is_refused_and_changes_nothing() {
     let key = key_a(&keystore);
     assert_eq!(keystore.rotate(&key).unwrap_err().code, Code::KeystoreChanged);
     assert_eq!(store.lock().unwrap().load().unwrap(), two);
-    assert_eq!(keystore.attest(&key).unwrap().head, 1);
+    assert_eq!(keystore.attest(&key).unwrap().latest_version, 1);
 }
 
 /// A store that several keystores have open at the same time.
@@ -253,7 +253,7 @@ fn writers_on_one_shared_store_lose_none_of_each_others_rotations() {
     versions.sort_unstable();
     assert!(versions.into_iter().eq(2..=101));
     let keystore = open();
-    assert_eq!(keystore.attest(&key_a(&keystore)).unwrap().head, 101);
+    assert_eq!(keystore.attest(&key_a(&keystore)).unwrap().latest_version, 101);
 }
 
 /// Refuses to check so many times, after it has accepted so many.
@@ -298,9 +298,9 @@ fn a_change_of_others_that_the_guard_refuses_is_not_taken_over() {
     let key = key_a(&keystore);
     *store.lock().unwrap() = MemoryStore::new(two);
     assert_eq!(keystore.catch_up().unwrap_err().code, Code::GuardMismatch);
-    assert_eq!(keystore.attest(&key).unwrap().head, 1);
+    assert_eq!(keystore.attest(&key).unwrap().latest_version, 1);
     keystore.catch_up().unwrap();
-    assert_eq!(keystore.attest(&key).unwrap().head, 2);
+    assert_eq!(keystore.attest(&key).unwrap().latest_version, 2);
 }
 
 #[test]
@@ -324,7 +324,7 @@ fn a_shared_store_that_goes_back_or_aside_is_refused_by_itself() {
         *store.lock().unwrap() = MemoryStore::new(other.clone());
         assert_eq!(keystore.catch_up().unwrap_err().code, Code::RolledBack);
         let now = keystore.attest(&key).unwrap();
-        assert_eq!((now.head, now.state), (2, crate::KeyState::Enabled));
+        assert_eq!((now.latest_version, now.state), (2, crate::KeyState::Enabled));
     }
     *store.lock().unwrap() = MemoryStore::new(rotated);
     keystore.catch_up().unwrap();
@@ -376,7 +376,7 @@ fn a_change_that_is_announced_while_the_guard_does_not_answer_is_read_later() {
     *store.lock().unwrap() = MemoryStore::new(two);
     tell.send(Changed).unwrap();
     let start = Instant::now();
-    while keystore.attest(&key).unwrap().head == 1 {
+    while keystore.attest(&key).unwrap().latest_version == 1 {
         assert!(start.elapsed() < Duration::from_secs(60), "the change is not read");
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -121,7 +121,7 @@ fn operations_are_recorded_with_who_what_which_and_how() {
         .map(|entry| {
             let key = entry.key.as_ref().unwrap().to_string();
             let version = key.strip_prefix(&key_id.to_string()).unwrap().to_owned();
-            (entry.who.as_str(), entry.operation.as_str(), version, entry.result.as_str())
+            (entry.actor.as_str(), entry.operation.as_str(), version, entry.result.as_str())
         })
         .collect();
     let expected = [

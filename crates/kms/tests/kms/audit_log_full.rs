@@ -58,7 +58,7 @@ fn on_a_full_disk_no_change_is_made_and_with_room_all_are() {
         // A use that has to rotate the key first.
         refused(keystore.sign(by_use.key_id(), b"m"));
         let now = keystore.attest(key_id).unwrap();
-        assert_eq!((now.head, now.state), (rotations + 1, KeyState::Enabled));
+        assert_eq!((now.latest_version, now.state), (rotations + 1, KeyState::Enabled));
         assert_eq!(
             (keystore.list().unwrap().len(), keystore.latest_version_id(by_use.key_id()).unwrap()),
             (2, by_use.clone())
@@ -97,15 +97,15 @@ fn a_change_that_could_not_be_recorded_is_not_made_twice_and_recorded_before_all
             refused(keystore.disable(key_id));
             refused(keystore.sign(key_id, b"m"));
         }
-        assert_eq!((operations(&log).len(), keystore.attest(key_id).unwrap().head), (1, 2));
+        assert_eq!((operations(&log).len(), keystore.attest(key_id).unwrap().latest_version), (1, 2));
         let made = log.entries().unwrap()[0].time;
         limit_file_size("unlimited");
         keystore.disable(key_id).unwrap();
         assert_eq!(operations(&log), ["create", "rotate", "disable"]);
         let entries = log.entries().unwrap();
-        assert_eq!(entries[1].who.as_str(), "alice");
+        assert_eq!(entries[1].actor.as_str(), "alice");
         assert!(made <= entries[1].time && entries[1].time <= entries[2].time, "{entries:?}");
-        assert_eq!(keystore.attest(key_id).unwrap().head, 2);
+        assert_eq!(keystore.attest(key_id).unwrap().latest_version, 2);
         tell_parent("done");
         std::process::exit(0);
     }

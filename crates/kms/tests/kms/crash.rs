@@ -62,7 +62,7 @@ fn rotate_until_stopped(keystore: &Keystore) -> bulla_kms::KmsError {
 /// All signatures that children told of verify, and no version they named is lost; gives the head.
 fn check(place: &KeystoreFixture, key: &KeyId, told: &[String]) -> u32 {
     let keystore = place.open();
-    let head = keystore.attest(key).unwrap().head;
+    let head = keystore.attest(key).unwrap().latest_version;
     for line in told {
         let signature: bulla_kms::Signature = serde_json::from_str(line).unwrap();
         assert!(signature.key.version() <= head, "{} is lost: the head is {head}", signature.key);

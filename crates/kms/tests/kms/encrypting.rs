@@ -176,7 +176,7 @@ fn versions_decrypt_until_they_are_withdrawn() {
     refused(keystore.decrypt(&key, &future, &NONE), Code::InvalidCiphertext);
     refused(keystore.verify_mac(&mac_key.version(number(9)), b"", b""), Code::UnknownVersion);
     let rewrapped = keystore.rewrap(&key, &made[2].0.bytes, &NONE).unwrap();
-    assert_eq!((rewrapped.key.version(), keystore.attest(&key).unwrap().head), (5, 5));
+    assert_eq!((rewrapped.key.version(), keystore.attest(&key).unwrap().latest_version), (5, 5));
     assert_eq!(**keystore.decrypt(&key, &rewrapped.bytes, &NONE).unwrap().bytes, *b"text");
 }
 
@@ -332,7 +332,7 @@ fn the_audit_log_has_digests_of_ciphertexts_and_of_nothing_that_could_be_guessed
         ("encrypt", "ok", of(&batch.bytes)),
     ];
     let entries: Vec<Entry> = log.entries().unwrap();
-    let entries: Vec<_> = entries.iter().filter(|entry| entry.who.as_str() == "alice").collect();
+    let entries: Vec<_> = entries.iter().filter(|entry| entry.actor.as_str() == "alice").collect();
     let found: Vec<_> = entries
         .iter()
         .map(|entry| (entry.operation.as_str(), entry.result.as_str(), entry.digest()))

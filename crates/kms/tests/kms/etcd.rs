@@ -68,7 +68,7 @@ fn opened(options: &EtcdOptions, secret: &Secret) -> Keystore {
 }
 
 fn head(keystore: &Keystore, key: &KeyId) -> u32 {
-    keystore.attest(key).map_or(0, |key| key.head)
+    keystore.attest(key).map_or(0, |key| key.latest_version)
 }
 
 /// A keystore with a key in it, on a new cluster of three, with each node as the first one of a

@@ -198,7 +198,7 @@ fn a_change_that_is_refused_for_lack_of_space_was_not_made() {
         let error = change_until_full(&cluster, change);
         assert_eq!(error.code, Code::StorageFull, "{error}");
         keystore.catch_up().unwrap();
-        assert_eq!(keystore.attest(&key).unwrap().head, head, "a refused rotation was made");
+        assert_eq!(keystore.attest(&key).unwrap().latest_version, head, "a refused rotation was made");
         assert_eq!(table.get(&format!("folder/{rows}")).unwrap(), None, "a refused row was added");
         make_room(&cluster);
     }
@@ -272,7 +272,7 @@ fn no_acknowledged_version_is_lost_when_the_process_that_writes_is_killed() {
         child.wait().unwrap();
         signatures.retain(|line| line.ends_with('}'));
         keystore.catch_up().unwrap();
-        let now = keystore.attest(&key).unwrap().head;
+        let now = keystore.attest(&key).unwrap().latest_version;
         for line in &signatures {
             let signature: Signature = serde_json::from_str(line).unwrap();
             assert!(signature.key.version() <= now, "{} is lost: the head is {now}", signature.key);

@@ -94,7 +94,7 @@ fn an_attestation_tells_all_versions_and_their_times() {
     assert_eq!(attestation.label.as_ref().unwrap().as_str(), "default");
     assert_eq!(attestation.algorithm, Algorithm::Ed25519);
     assert_eq!(attestation.state, KeyState::Enabled);
-    assert_eq!(attestation.head, 3);
+    assert_eq!(attestation.latest_version, 3);
     let numbers: Vec<_> = attestation.versions.iter().map(|version| version.version).collect();
     assert_eq!(numbers, [1, 2, 3]);
     for pair in attestation.versions.windows(2) {

@@ -72,7 +72,7 @@ fn of_two_rotations_from_one_head_one_is_made() {
     let first = key.version(number(1));
     assert_eq!(keystore.rotate_from(&first).unwrap().version(), 2);
     refused(keystore.rotate_from(&first), Code::Conflict);
-    assert_eq!(keystore.attest(&key).unwrap().head, 2);
+    assert_eq!(keystore.attest(&key).unwrap().latest_version, 2);
 }
 
 #[test]

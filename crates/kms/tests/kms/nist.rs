@@ -403,7 +403,7 @@ fn many_threads_that_find_a_key_of_rsa_due_rotate_it_once() {
         })
         .collect();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
-    assert_eq!(keystore.attest(id.key_id()).unwrap().head, 2, "16 signatures, 8 of each version");
+    assert_eq!(keystore.attest(id.key_id()).unwrap().latest_version, 2, "16 signatures, 8 of each version");
     assert_eq!(keystore.rotate_from(&id).unwrap_err().code, Code::Conflict);
 }
 

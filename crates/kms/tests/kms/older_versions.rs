@@ -134,5 +134,5 @@ fn a_policy_replaces_the_head_and_the_version_that_was_named_signs() {
     keystore.sign(&first, b"m").unwrap();
     keystore.sign(&first, b"m").unwrap();
     assert_eq!(keystore.sign(&first, b"m").unwrap_err().code, Code::NotLatestVersion);
-    assert_eq!(keystore.attest(first.key_id()).unwrap().head, 2);
+    assert_eq!(keystore.attest(first.key_id()).unwrap().latest_version, 2);
 }

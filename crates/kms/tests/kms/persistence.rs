@@ -419,10 +419,10 @@ fn a_store_that_is_replaced_while_it_is_open_is_neither_changed_nor_used() {
         // The public keys are what they were.
         assert_eq!(keystore.verify(&signature.key, MESSAGE, &signature.bytes).unwrap(), Verdict::Valid);
     }
-    let versions = keystore.attest(&key).unwrap().head;
+    let versions = keystore.attest(&key).unwrap().latest_version;
     drop(keystore);
     // Nothing was written to the file that came.
     let keystore = store.open().unwrap();
-    assert_eq!((versions, keystore.attest(&key).unwrap().head), (2, 1));
+    assert_eq!((versions, keystore.attest(&key).unwrap().latest_version), (2, 1));
     keystore.rotate(&key).unwrap();
 }

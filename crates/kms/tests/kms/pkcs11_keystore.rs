@@ -41,7 +41,7 @@ fn a_keystore_opens_with_its_key_on_the_token_and_with_nothing_else() {
             UnlockMethod::Provider { method: "pkcs11".to_owned(), key_name: "main".to_owned() }
         );
         let again = by(DeviceKeyProvider::new(&token, name("main")).unwrap());
-        assert_eq!(Keystore::open(&path, &again).unwrap().attest(key.key_id()).unwrap().head, 1);
+        assert_eq!(Keystore::open(&path, &again).unwrap().attest(key.key_id()).unwrap().latest_version, 1);
         let other = by(DeviceKeyProvider::create(&token, name("other")).unwrap());
         let error = Keystore::open(&path, &other).unwrap_err();
         assert!(!error.retryable, "{error}");
@@ -118,7 +118,7 @@ fn yesterdays_copy_of_the_store_is_refused_by_the_guard_on_the_token() {
         assert_eq!(options(again).open(&path, &unlock).unwrap_err().code, Code::RolledBack);
         fs::copy(&today, &path).unwrap();
         let keystore = options(guard.clone()).open(&path, &unlock).unwrap();
-        assert_eq!(keystore.attest(key.key_id()).unwrap().head, 6);
+        assert_eq!(keystore.attest(key.key_id()).unwrap().latest_version, 6);
         drop(keystore);
 
         let missing = DeviceGuard::new(&token, name("missing")).unwrap();

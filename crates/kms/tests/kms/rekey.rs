@@ -45,7 +45,7 @@ fn the_old_secret_is_refused_after_it_was_changed() {
     assert_eq!(Keystore::open(&path, &file).unwrap_err().code, Code::WrongUnlockMethod);
     assert_eq!(Keystore::open(&path, &one).unwrap_err().code, Code::WrongPassphrase);
     let keystore = Keystore::open(&path, &two).unwrap();
-    assert_eq!(keystore.attest(&key).unwrap().head, 2);
+    assert_eq!(keystore.attest(&key).unwrap().latest_version, 2);
     assert!(keystore.verify(&signature.key, b"message", &signature.bytes).unwrap().is_valid());
 }
 

@@ -86,11 +86,14 @@ fn yesterdays_copy_of_the_store_is_refused_by_a_guard_in_a_file() {
     assert_eq!((error.code, error.retryable), (Code::RolledBack, false));
     assert!(error.message.contains("older copy"), "{error}");
     // The counter in the store went back with it, and tells nothing.
-    assert_eq!(Keystore::open(&place.store(), &place.unlock()).unwrap().attest(&key).unwrap().head, 1);
+    assert_eq!(
+        Keystore::open(&place.store(), &place.unlock()).unwrap().attest(&key).unwrap().latest_version,
+        1
+    );
 
     copy(&today, &place.store());
     let keystore = place.open(FileGuard::new(&place.guard())).unwrap();
-    assert_eq!(keystore.attest(&key).unwrap().head, 2);
+    assert_eq!(keystore.attest(&key).unwrap().latest_version, 2);
 }
 
 #[test]
@@ -161,13 +164,13 @@ fn a_guard_that_cannot_be_told_is_an_error_and_is_told_by_the_next_change() {
     assert_eq!((error.code, error.retryable), (Code::OutcomeUnknown, false));
     assert!(error.message.contains("the change was made"), "{error}");
     // What memory says and what the disk says are the same.
-    assert_eq!(keystore.attest(&key).unwrap().head, 2);
+    assert_eq!(keystore.attest(&key).unwrap().latest_version, 2);
     let behind = fs::read(place.guard()).unwrap();
     keystore.disable(&key).unwrap();
     assert_ne!(fs::read(place.guard()).unwrap(), behind);
     drop(keystore);
     let keystore = place.open(FileGuard::new(&place.guard())).unwrap();
-    assert_eq!(keystore.attest(&key).unwrap().head, 2);
+    assert_eq!(keystore.attest(&key).unwrap().latest_version, 2);
 }
 
 const CHILD: &str = "BULLA_KMS_TEST_FOLDER";
@@ -244,7 +247,7 @@ fn a_kill_at_any_place_of_the_protocol_locks_nobody_out() {
 
         // It opens, with every acknowledged change and perhaps the one that was not, and goes on.
         let keystore = place.open(FileGuard::new(&place.guard())).unwrap();
-        assert_eq!(keystore.attest(&key).unwrap().head, head, "{at}");
+        assert_eq!(keystore.attest(&key).unwrap().latest_version, head, "{at}");
         keystore.rotate(&key).unwrap();
         drop(keystore);
         // And the guard still guards.

@@ -128,7 +128,7 @@ fn a_store_whose_writer_was_killed_is_read_and_not_repaired() {
     let before = fs::read(&left).unwrap();
     assert!(Keystore::unlock_method(&left).is_ok());
     let keys = Keystore::snapshot(&left, &place.unlock()).unwrap();
-    assert_eq!(keys.attest(&key).unwrap().head, 2);
+    assert_eq!(keys.attest(&key).unwrap().latest_version, 2);
     assert!(fs::read(&left).unwrap() == before, "the store was repaired on the disk");
     // The next writer repairs it, and comes to the same.
     let keystore = Keystore::open(&left, &place.unlock()).unwrap();
@@ -148,7 +148,7 @@ fn a_snapshot_waits_for_a_writer() {
         keystore.rotate(&key).unwrap();
     }
     drop(keystore);
-    assert_eq!(reader.join().unwrap().attest(&key).unwrap().head, 21);
+    assert_eq!(reader.join().unwrap().attest(&key).unwrap().latest_version, 21);
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn an_older_copy_is_refused_and_the_guard_is_told_nothing() {
     let (store, known) = (fs::read(place.store()).unwrap(), fs::read(place.path("guard")).unwrap());
     drop(place.open(Arc::clone(&guard)).map(|keystore| keystore.rotate(&key).unwrap()).unwrap());
     let snapshot = || options(Arc::clone(&guard)).snapshot(&place.store(), &place.unlock());
-    assert_eq!(snapshot().unwrap().attest(&key).unwrap().head, 2);
+    assert_eq!(snapshot().unwrap().attest(&key).unwrap().latest_version, 2);
     // A guard that is behind, as a kill leaves it, stays behind until the keystore is opened.
     fs::write(place.path("guard"), &known).unwrap();
     snapshot().unwrap();
@@ -204,5 +204,5 @@ fn a_change_between_reading_and_asking_the_guard_is_no_rollback() {
     drop(keystore);
     let outrun = Outrun { guard, store: place.store(), was_asked: AtomicBool::new(false) };
     let keys = options(Arc::new(outrun)).snapshot(&place.store(), &place.unlock()).unwrap();
-    assert_eq!(keys.attest(&key).unwrap().head, 2);
+    assert_eq!(keys.attest(&key).unwrap().latest_version, 2);
 }

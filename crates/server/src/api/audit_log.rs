@@ -86,7 +86,7 @@ impl From<(Entry, String)> for EntryView {
         Self {
             number: entry.number,
             time: entry.time.to_string(),
-            who: entry.who.to_string(),
+            who: entry.actor.to_string(),
             operation: entry.operation.to_string(),
             key: entry.key.as_ref().map(ToString::to_string),
             result: entry.result.to_string(),

@@ -507,7 +507,7 @@ impl From<&Attestation> for KeyView {
                 max_age_seconds: key.rotation.max_age_seconds.map(Into::into),
                 max_uses: key.rotation.max_uses.map(Into::into),
             },
-            head: key.head,
+            head: key.latest_version,
             versions: versions.collect(),
         }
     }

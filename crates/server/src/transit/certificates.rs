@@ -99,8 +99,9 @@ fn signing_key(caller: &Caller, name: &str, operation: TokenOperation) -> Result
 
 /// A version that a request names, or the latest one.
 fn version(key: &Attestation, asked: Option<i64>, words: &'static str) -> Result<KeyVersionId> {
-    let number = asked.unwrap_or_else(|| key.head.into());
-    let number = u32::try_from(number).ok().filter(|number| *number <= key.head).and_then(NonZeroU32::new);
+    let number = asked.unwrap_or_else(|| key.latest_version.into());
+    let number =
+        u32::try_from(number).ok().filter(|number| *number <= key.latest_version).and_then(NonZeroU32::new);
     number.map(|number| key.key.version(number)).ok_or_else(|| {
         let error = KmsError::new(Code::UnknownVersion, "the key has no such version");
         VaultError::in_words(words, ApiError::from(error))

@@ -263,7 +263,7 @@ impl TransitConfigure {
             } else {
                 least
             };
-            let least = within(least, key.head, "min_decryption_version")?;
+            let least = within(least, key.latest_version, "min_decryption_version")?;
             if least.get() < min_available(key) {
                 return Err(VaultError::invalid(
                     "min decryption version should not be less then min available version",
@@ -272,7 +272,7 @@ impl TransitConfigure {
             changes.push(KeyChange::MinimumVersion(least));
         }
         if let Some(least) = self.min_encryption_version {
-            let least = signing_version(least, key.head)?;
+            let least = signing_version(least, key.latest_version)?;
             if key.minimum_signing_version.is_some() {
                 changes.push(KeyChange::MinimumSigningVersion(least));
             } else if least != 0 {

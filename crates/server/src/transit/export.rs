@@ -157,7 +157,7 @@ fn versions(key: &Attestation, asked: Option<&str>) -> Result<Vec<KeyVersionId>>
     let all = || usable_versions(key).map(|version| version.id.clone());
     let number = match asked {
         None => return Ok(all().collect()),
-        Some("latest") => key.head,
+        Some("latest") => key.latest_version,
         Some(text) => text.parse().map_err(|_| VaultError::invalid("invalid key version"))?,
     };
     if number < key.minimum_version {

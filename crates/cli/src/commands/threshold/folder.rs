@@ -168,7 +168,7 @@ impl OpenThresholdFolder<'_> {
             return Ok(self.keystore.create_key(new)?);
         };
         let attestation = self.keystore.attest(&id)?;
-        let head = attestation.head;
+        let head = attestation.latest_version;
         let latest = attestation.versions.into_iter().find(|version| version.version == head);
         Ok(latest.expect("a key has its latest version").id)
     }
