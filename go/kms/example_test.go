@@ -47,6 +47,41 @@ func ExampleWithToken() {
 	// Output: <nil>
 }
 
+func ExampleWithLogin() {
+	// A pod in Kubernetes has its JWT in a file, which the cluster renews.
+	_, err := kms.New("https://keys.example.org:8200", kms.WithLogin("release", func(context.Context) (string, error) {
+		jwt, err := os.ReadFile("/var/run/secrets/tokens/bulla")
+		return string(jwt), err
+	}))
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+func ExampleClient_LogIn() {
+	ctx := context.Background()
+	client, err := kms.New("https://keys.example.org:8200")
+	if err != nil {
+		log.Fatal(err)
+	}
+	login, err := client.LogIn(ctx, "release", os.Getenv("CI_JWT"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(login.Holder, "may", login.Operations)
+}
+
+func ExampleLogin_String() {
+	login := kms.Login{Token: "a secret", Holder: "ci/repo:acme/app", Expires: time.Unix(1800000000, 0).UTC()}
+	fmt.Println(login)
+	// Output: login of ci/repo:acme/app until 2027-01-15 08:00:00 +0000 UTC
+}
+
+func ExampleLogin_GoString() {
+	login := kms.Login{Token: "a secret", Holder: "ci/repo:acme/app", Expires: time.Unix(1800000000, 0).UTC()}
+	fmt.Printf("%#v\n", login)
+	// Output: login of ci/repo:acme/app until 2027-01-15 08:00:00 +0000 UTC
+}
+
 func ExampleWithHTTPClient() {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 8

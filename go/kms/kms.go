@@ -63,6 +63,7 @@ const maxPause = 30 * time.Second
 type Client struct {
 	base    string
 	token   string
+	logins  *logins
 	http    *http.Client
 	retries int
 	backoff time.Duration
@@ -71,7 +72,8 @@ type Client struct {
 // An Option changes how a Client works.
 type Option func(*Client)
 
-// WithToken sends this capability token with each request.
+// WithToken sends this capability token with each request. A program without one logs in:
+// [WithLogin].
 func WithToken(token string) Option {
 	return func(c *Client) { c.token = strings.TrimSpace(token) }
 }
@@ -196,8 +198,12 @@ func (c *Client) attempt(ctx context.Context, method, path, idempotencyKey strin
 	if idempotencyKey != "" {
 		request.Header.Set("Idempotency-Key", idempotencyKey)
 	}
-	if c.token != "" {
-		request.Header.Set("Authorization", "Bearer "+c.token)
+	token, err := c.bearer(ctx, path)
+	if err != nil {
+		return err
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	response, err := c.http.Do(request)
 	if err != nil {

@@ -8,7 +8,7 @@ FOLDER = Path(__file__).parent / "src/bulla_kms"
 HEAD = "# Code generated from _async_client.py by generate.py. DO NOT EDIT.\n\n"
 WORDS = [
     ("The client for asyncio.", "The client for programs without asyncio."),
-    ("import asyncio\n", ""),
+    ("import asyncio\nimport time\n", "import threading\nimport time\n"),
     ("import AsyncIterator, Iterable, Sequence\n", "import Iterable, Iterator, Sequence\n"),
     ("AsyncIterator", "Iterator"),
     ("AsyncHTTPTransport", "HTTPTransport"),
@@ -19,9 +19,10 @@ WORDS = [
     ("__aexit__", "__exit__"),
     ("aclose", "close"),
     ("asyncio.sleep", "time.sleep"),
+    ("asyncio.Lock", "threading.Lock"),
+    ("async with", "with"),
     ("async def", "def"),
     ("await ", ""),
-    ("from __future__ import annotations\n\nfrom collections", "from __future__ import annotations\n\nimport time\nfrom collections"),
 ]
 
 

@@ -86,6 +86,19 @@ export interface Signature {
   signature: Uint8Array<ArrayBuffer>;
 }
 
+/** What the service gave for a JWT. */
+export interface LoginToken {
+  /** For {@link ClientOptions.token}. The service does not keep it. */
+  token: string;
+  /** The id that revokes the token, and all tokens that are made from it. */
+  revocationId: string;
+  expires: Date;
+  /** The caller's name in the audit log. */
+  holder: string;
+  /** What the token permits. */
+  operations: string[];
+}
+
 /** A ciphertext, and the key version that made it. */
 export interface Ciphertext {
   /** The key version id. */
@@ -194,6 +207,12 @@ export class Answer {
     }
   }
 
+  texts(name: string): string[] {
+    const value = this.#fields[name];
+    if (!Array.isArray(value) || value.some((item) => typeof item !== "string")) throw unexpected(`texts in ${name}`);
+    return value;
+  }
+
   list<T>(name: string, read: (item: Answer) => T): T[] {
     const value = this.#fields[name];
     if (!Array.isArray(value)) throw unexpected(`a list in ${name}`);
@@ -268,6 +287,11 @@ function entryOf(said: Answer): AuditEntry {
 
 export function signatureOf(said: Answer): Signature {
   return { key: said.text("key"), version: said.number("version"), signature: said.bytes("signature") };
+}
+
+export function loginTokenOf(said: Answer): LoginToken {
+  const [token, revocationId, expires] = [said.text("token"), said.text("revocation_id"), new Date(said.text("expires"))];
+  return { token, revocationId, expires, holder: said.text("holder"), operations: said.texts("operations") };
 }
 
 export function ciphertextOf(said: Answer): Ciphertext {

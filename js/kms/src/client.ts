@@ -12,6 +12,8 @@ import {
   type Key,
   keyOf,
   keyPageOf,
+  type LoginToken,
+  loginTokenOf,
   type Mac,
   macOf,
   type NewKey,
@@ -30,6 +32,8 @@ import { BatchError, KmsError } from "./error.js";
 export interface ClientOptions {
   /** A capability token, sent with each request. */
   token?: string;
+  /** How the client gets its tokens itself, instead of {@link ClientOptions.token}. */
+  login?: LoginOptions;
   /** How often a request is repeated at most; 3 by default. */
   retries?: number;
   /**
@@ -50,6 +54,20 @@ export interface ClientOptions {
    * ```
    */
   fetch?: typeof fetch;
+}
+
+/**
+ * How a client logs in with a JWT of its platform: before its first request, and again when three
+ * quarters of the token's lifetime have passed.
+ */
+export interface LoginOptions {
+  /** A role in the service's configuration, which says which JWTs give it. */
+  role: string;
+  /**
+   * Returns a JWT that is valid now, for example the content of the file that Kubernetes renews.
+   * What it throws, the call throws.
+   */
+  jwt: () => string | Promise<string>;
 }
 
 /** The settings of one call. */
@@ -144,6 +162,11 @@ interface Request {
 /** What an attempt gave: an answer, or an error with the pause that the service asks for. */
 type Attempt = { answer: Answer } | { error: unknown; wait: number };
 
+/** A token of a login, and when the next login is due, in milliseconds. */
+type CurrentToken = { token: string; renew: number };
+
+const LOGIN_PATH = "/api/v1/login";
+
 /**
  * A client of one service. `await using` closes it at the end of the block.
  *
@@ -154,8 +177,11 @@ type Attempt = { answer: Answer } | { error: unknown; wait: number };
  */
 export class Client {
   readonly #base: string;
-  readonly #options: Required<Omit<ClientOptions, "token">>;
+  readonly #options: Required<Omit<ClientOptions, "token" | "login">>;
   readonly #token: string | undefined;
+  readonly #login: LoginOptions | undefined;
+  /** The last login. All calls share it. */
+  #current: Promise<CurrentToken> | undefined;
   readonly #running = new Map<AbortController, Promise<Answer>>();
   #isClosed = false;
 
@@ -169,8 +195,18 @@ export class Client {
     if (protocol !== "http:" && protocol !== "https:") throw new TypeError(`not the address of a service: ${href}`);
     this.#base = href.replace(/\/+$/, "");
     this.#token = options.token?.trim();
+    this.#login = options.login;
     const { retries = 3, backoff = 50, timeout = 30_000 } = options;
     this.#options = { retries, backoff, timeout, fetch: options.fetch ?? globalThis.fetch.bind(globalThis) };
+  }
+
+  /**
+   * Gives a JWT of the platform on which the program runs for a token. The client goes on with its
+   * own one: {@link ClientOptions.login} is for clients that log in by themselves.
+   */
+  async logIn(role: string, jwt: string, options?: CallOptions): Promise<LoginToken> {
+    const body = { role, jwt: jwt.trim() };
+    return loginTokenOf(await this.#call({ method: "POST", path: LOGIN_PATH, body, effect: "reads" }, options));
   }
 
   /** Makes a key with its version 1. */
@@ -402,7 +438,8 @@ export class Client {
     const { retries, backoff } = this.#options;
     const idempotencyKey = request.effect === "changes" ? randomText() : undefined;
     for (let attempt = 0; ; attempt++) {
-      const made = await this.#attempt(request, idempotencyKey, ended);
+      const token = await this.#bearer(request, ended);
+      const made = await this.#attempt(request, token, idempotencyKey, ended);
       if ("answer" in made) return made.answer;
       ended.throwIfAborted();
       const { error, wait } = made;
@@ -412,10 +449,45 @@ export class Client {
     }
   }
 
-  async #attempt({ method, path, body }: Request, idempotencyKey: string | undefined, ended: AbortSignal): Promise<Attempt> {
+  /** The token of a request; none for a login. */
+  async #bearer({ path }: Request, ended: AbortSignal): Promise<string | undefined> {
+    if (path === LOGIN_PATH) return undefined;
+    if (this.#login === undefined) return this.#token;
+    // Another call may wait for the same login: the end of this one does not end it.
+    const { token } = await Promise.race([this.#currentToken(this.#login), rejectedBy(ended)]);
+    return token;
+  }
+
+  async #currentToken(login: LoginOptions): Promise<CurrentToken> {
+    const known = this.#current;
+    const current = await known;
+    if (current !== undefined && Date.now() < current.renew) return current;
+    // Another call may have begun a login meanwhile.
+    if (this.#current !== known && this.#current !== undefined) return this.#current;
+    const made = this.#newToken(login);
+    this.#current = made;
+    // A login that failed is tried again by the next call.
+    made.catch(() => {
+      if (this.#current === made) this.#current = undefined;
+    });
+    return made;
+  }
+
+  async #newToken({ role, jwt }: LoginOptions): Promise<CurrentToken> {
+    const { token, expires } = await this.logIn(role, await jwt());
+    const now = Date.now();
+    return { token, renew: now + (expires.getTime() - now) * 0.75 };
+  }
+
+  async #attempt(
+    { method, path, body }: Request,
+    token: string | undefined,
+    idempotencyKey: string | undefined,
+    ended: AbortSignal,
+  ): Promise<Attempt> {
     const { fetch, timeout } = this.#options;
     const headers: Record<string, string> = {};
-    if (this.#token !== undefined) headers["authorization"] = `Bearer ${this.#token}`;
+    if (token !== undefined) headers["authorization"] = `Bearer ${token}`;
     if (idempotencyKey !== undefined) headers["idempotency-key"] = idempotencyKey;
     if (body !== undefined) headers["content-type"] = "application/json";
     const late = AbortSignal.timeout(timeout);
@@ -435,6 +507,11 @@ export class Client {
       return { error: certificateError(cause) ?? unreachable(cause), wait: 0 };
     }
   }
+}
+
+/** A promise that fails with the reason of a signal. */
+function rejectedBy(ended: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => ended.addEventListener("abort", () => reject(ended.reason), { once: true }));
 }
 
 /** Whether a repetition may help. The service recognizes those that would do harm. */

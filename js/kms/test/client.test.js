@@ -311,3 +311,61 @@ test("the codes are those of the service's description", () => {
   assert.ok(described.length > 50);
   assert.deepEqual([...type.matchAll(/"([a-z_]+)"/g)].map(([, code]) => code), described);
 });
+
+/**
+ * A client that logs in, of a service that gives tokens by their number.
+ * @param {() => string | Promise<string>} jwt @param {number} lifetime in milliseconds
+ */
+async function loggingIn(jwt, lifetime = 3_600_000) {
+  let number = 0;
+  const { requests, address } = await answering(({ url, body }, response) => {
+    if (url !== "/api/v1/login") return signed({ method: "", url, headers: {}, body }, response);
+    const token = { token: `t${++number}`, revocation_id: "r", holder: "ci/a", operations: ["sign"] };
+    const said = body.jwt === "forged" ? { code: "forbidden", message: "no", retryable: false } : { ...token, expires: new Date(Date.now() + lifetime) };
+    answer(said, body.jwt === "forged" ? 403 : 201)({ method: "", url, headers: {}, body }, response);
+  });
+  return { client: new Client(address, { login: { role: "release", jwt } }), requests };
+}
+
+test("a client logs in once for many calls, and again before its token expires", async () => {
+  let jwts = 0;
+  const { client, requests } = await loggingIn(() => `jwt${++jwts}\n`);
+  await Promise.all(Array.from({ length: 8 }, () => client.sign("k", new Uint8Array())));
+  const logins = requests.filter(({ url }) => url === "/api/v1/login");
+  assert.deepEqual(logins.map(({ body, headers }) => [body, headers.authorization]), [[{ role: "release", jwt: "jwt1" }, undefined]]);
+  assert.deepEqual(new Set(requests.slice(1).map(({ headers }) => headers.authorization)), new Set(["Bearer t1"]));
+
+  // Three quarters of a lifetime that is over have passed.
+  const short = await loggingIn(() => "jwt", -1);
+  await short.client.sign("k", new Uint8Array());
+  await short.client.sign("k", new Uint8Array());
+  assert.deepEqual(short.requests.map(({ headers }) => headers.authorization), [undefined, "Bearer t1", undefined, "Bearer t2"]);
+});
+
+test("a login that fails is the error of the call, and is tried again", async () => {
+  const missing = new Error("no file");
+  const jwts = [() => Promise.reject(missing), () => "forged", () => "jwt"];
+  const { client } = await loggingIn(() => (jwts.shift() ?? (() => "jwt"))());
+  await assert.rejects(client.sign("k", new Uint8Array()), missing);
+  await assert.rejects(client.sign("k", new Uint8Array()), (error) => error instanceof KmsError && error.code === "forbidden");
+  assert.equal((await client.sign("k", new Uint8Array())).version, 2);
+});
+
+test("a call ends while it waits for a login that others wait for, too", async () => {
+  /** @type {(jwt: string) => void} */
+  let give = () => {};
+  const { client } = await loggingIn(() => new Promise((resolve) => (give = resolve)));
+  const control = new AbortController();
+  const ended = client.sign("k", new Uint8Array(), { signal: control.signal });
+  const other = client.sign("k", new Uint8Array());
+  control.abort(new Error("enough"));
+  await assert.rejects(ended, /enough/);
+  give("jwt");
+  assert.equal((await other).version, 2);
+});
+
+test("a login has the token's facts", async () => {
+  const { client } = await loggingIn(() => "unused");
+  const login = await client.logIn("release", " jwt ");
+  assert.deepEqual({ ...login, expires: login.expires > new Date() }, { token: "t1", revocationId: "r", holder: "ci/a", operations: ["sign"], expires: true });
+});

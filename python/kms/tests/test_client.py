@@ -16,7 +16,19 @@ from typing import Any
 import httpx
 import pytest
 
-from bulla_kms import AsyncClient, BatchError, Client, Code, Key, KmsError, Rotation, SignItem, Signature, VerifyItem
+from bulla_kms import (
+    AsyncClient,
+    BatchError,
+    Client,
+    Code,
+    Key,
+    KmsError,
+    Login,
+    Rotation,
+    Signature,
+    SignItem,
+    VerifyItem,
+)
 
 FOLDER = Path(__file__).parents[1]
 Handler = Callable[[httpx.Request], httpx.Response]
@@ -343,3 +355,79 @@ def test_base64_is_that_of_the_service() -> None:
     service = Service(signs)
     service.client.sign("k", message)
     assert json.loads(service.requests[0].content)["message"] == b64encode(message).decode()
+
+
+def logging_in(jwt: Callable[[], str], lifetime: float = 3600.0) -> tuple[Service, Client]:
+    """A client that logs in, of a service that gives tokens by their number."""
+    number = 0
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        nonlocal number
+        if request.url.path != "/api/v1/login":
+            return signs(request)
+        if json.loads(request.content)["jwt"] == "forged":
+            return refuses(403, "forbidden")(request)
+        number += 1
+        expires = (datetime.now(timezone.utc) + timedelta(seconds=lifetime)).isoformat()
+        body = {"token": f"t{number}", "revocation_id": "r", "holder": "ci/a", "operations": ["sign"], "expires": expires}
+        return says(body, 201)(request)
+
+    service = Service(answer)
+    http = httpx.Client(transport=httpx.MockTransport(service))
+    return service, Client("http://service", login=Login("release", jwt), http=http)
+
+
+def sent_tokens(service: Service) -> list[str | None]:
+    """The tokens of the requests."""
+    return [request.headers.get("Authorization") for request in service.requests]
+
+
+def test_a_client_logs_in_once_and_again_before_its_token_expires() -> None:
+    service, client = logging_in(lambda: "jwt\n")
+    client.sign("k", b"")
+    client.sign("k", b"")
+    assert sent_tokens(service) == [None, "Bearer t1", "Bearer t1"]
+    assert json.loads(service.requests[0].content) == {"role": "release", "jwt": "jwt"}
+    # Three quarters of a lifetime that is over have passed.
+    service, client = logging_in(lambda: "jwt", -1.0)
+    client.sign("k", b"")
+    client.sign("k", b"")
+    assert sent_tokens(service) == [None, "Bearer t1", None, "Bearer t2"]
+
+
+def test_tasks_share_one_login() -> None:
+    service, _ = logging_in(lambda: "jwt")
+
+    async def sign_often() -> None:
+        http = httpx.AsyncClient(transport=httpx.MockTransport(service))
+        client = AsyncClient("http://service", login=Login("release", lambda: "jwt"), http=http)
+        await asyncio.gather(*(client.sign("k", b"") for _ in range(8)))
+
+    asyncio.run(sign_often())
+    assert sorted(sent_tokens(service), key=str) == ["Bearer t1"] * 8 + [None]
+
+
+def test_a_login_that_fails_is_the_error_of_the_call_and_is_tried_again() -> None:
+    jwts = iter(["missing", "forged", "jwt"])
+
+    def jwt() -> str:
+        text = next(jwts)
+        if text == "missing":
+            raise FileNotFoundError(text)
+        return text
+
+    _, client = logging_in(jwt)
+    with pytest.raises(FileNotFoundError):
+        client.sign("k", b"")
+    with pytest.raises(KmsError) as refused:
+        client.sign("k", b"")
+    assert refused.value.code == Code.FORBIDDEN
+    assert client.sign("k", b"").version == 2
+
+
+def test_a_login_shows_no_token() -> None:
+    _, client = logging_in(lambda: "unused")
+    login = client.log_in("release", " jwt ")
+    assert (login.token, login.holder, login.operations) == ("t1", "ci/a", ["sign"])
+    assert login.expires > datetime.now(timezone.utc)
+    assert "t1" not in repr(login)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from types import TracebackType
 from typing import Self, TypeVar
@@ -20,6 +21,8 @@ from ._model import (
     EncryptItem,
     HashFunction,
     Key,
+    Login,
+    LoginToken,
     Mac,
     Plaintext,
     Rotation,
@@ -45,6 +48,7 @@ class AsyncClient:
         address: str,
         *,
         token: str | None = None,
+        login: Login | None = None,
         retries: int = 3,
         backoff: float = 0.05,
         timeout: float = 30.0,
@@ -55,6 +59,7 @@ class AsyncClient:
         Args:
             address: `http://HOST:PORT`, `https://HOST:PORT`, or `unix:/PATH` for a Unix socket
             token: a capability token, sent with each request
+            login: how the client gets its tokens itself, instead of `token`
             retries: how often a request is repeated at most
             backoff: the longest first pause before a repetition, in seconds; it doubles each time
             timeout: how long one attempt may take, in seconds
@@ -67,6 +72,10 @@ class AsyncClient:
         found = address_of(address)
         self._base = found.base
         self._token = token
+        self._login = login
+        self._renew = 0.0
+        # One login at a time.
+        self._turn = asyncio.Lock()
         self._retries = retries
         self._backoff = backoff
         self._owned = http is None
@@ -87,6 +96,17 @@ class AsyncClient:
         """Closes the connections."""
         if self._owned:
             await self._http.aclose()
+
+    async def log_in(self, role: str, jwt: str) -> LoginToken:
+        """Gives a JWT of the platform on which the program runs for a token.
+
+        The client goes on with its own one: a client with `login` logs in by itself.
+
+        Args:
+            role: a role in the service's configuration, which says which JWTs give it
+            jwt: the JWT
+        """
+        return await self._make(_call.log_in(role, jwt))
 
     async def create_key(
         self,
@@ -304,14 +324,27 @@ class AsyncClient:
             results += part
         return results
 
+    async def _bearer(self, call: Call[T]) -> str | None:
+        """The token of a request; none for a login."""
+        if call.path == _call.LOGIN_PATH:
+            return None
+        if self._login is None:
+            return self._token
+        async with self._turn:
+            if self._token is None or time.monotonic() >= self._renew:
+                login = await self.log_in(self._login.role, self._login.jwt())
+                self._token, self._renew = login.token, _call.renewal_of(login)
+            return self._token
+
     async def _make(self, call: Call[T]) -> T:
         """Makes a request, again where that helps."""
         attempt = 0
         while True:
+            token = await self._bearer(call)
             response: httpx.Response | None = None
             try:
                 response = await self._http.request(
-                    call.method, self._base + call.path, json=call.body, headers=headers_of(call, self._token)
+                    call.method, self._base + call.path, json=call.body, headers=headers_of(call, token)
                 )
                 return result_of(call, response)
             except httpx.HTTPError as cause:

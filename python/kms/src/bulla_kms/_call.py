@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import secrets
 import ssl
+import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from ._model import (
     EncryptItem,
     HashFunction,
     Key,
+    LoginToken,
     Mac,
     Plaintext,
     Rotation,
@@ -36,6 +38,7 @@ from ._model import (
     data_key_of,
     entry_of,
     key_of,
+    login_token_of,
     mac_of,
     plaintext_of,
     refusal_of,
@@ -69,6 +72,19 @@ class Call(Generic[T]):
 def changing(method: str, path: str, read: Callable[[Answer], T], body: dict[str, Any] | None = None) -> Call[T]:
     """A call that changes something: the service recognizes its repetitions."""
     return Call(method, path, read, body, secrets.token_urlsafe(16))
+
+
+LOGIN_PATH = "/api/v1/login"
+
+
+def log_in(role: str, jwt: str) -> Call[LoginToken]:
+    """Logs in with a JWT."""
+    return Call("POST", LOGIN_PATH, login_token_of, {"role": role, "jwt": jwt.strip()})
+
+
+def renewal_of(login: LoginToken) -> float:
+    """When the next login is due, in seconds by the monotonic clock."""
+    return time.monotonic() + 0.75 * (login.expires.timestamp() - time.time())
 
 
 def create_key(

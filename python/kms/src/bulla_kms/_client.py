@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
@@ -22,6 +23,8 @@ from ._model import (
     EncryptItem,
     HashFunction,
     Key,
+    Login,
+    LoginToken,
     Mac,
     Plaintext,
     Rotation,
@@ -47,6 +50,7 @@ class Client:
         address: str,
         *,
         token: str | None = None,
+        login: Login | None = None,
         retries: int = 3,
         backoff: float = 0.05,
         timeout: float = 30.0,
@@ -57,6 +61,7 @@ class Client:
         Args:
             address: `http://HOST:PORT`, `https://HOST:PORT`, or `unix:/PATH` for a Unix socket
             token: a capability token, sent with each request
+            login: how the client gets its tokens itself, instead of `token`
             retries: how often a request is repeated at most
             backoff: the longest first pause before a repetition, in seconds; it doubles each time
             timeout: how long one attempt may take, in seconds
@@ -69,6 +74,10 @@ class Client:
         found = address_of(address)
         self._base = found.base
         self._token = token
+        self._login = login
+        self._renew = 0.0
+        # One login at a time.
+        self._turn = threading.Lock()
         self._retries = retries
         self._backoff = backoff
         self._owned = http is None
@@ -89,6 +98,17 @@ class Client:
         """Closes the connections."""
         if self._owned:
             self._http.close()
+
+    def log_in(self, role: str, jwt: str) -> LoginToken:
+        """Gives a JWT of the platform on which the program runs for a token.
+
+        The client goes on with its own one: a client with `login` logs in by itself.
+
+        Args:
+            role: a role in the service's configuration, which says which JWTs give it
+            jwt: the JWT
+        """
+        return self._make(_call.log_in(role, jwt))
 
     def create_key(
         self,
@@ -306,14 +326,27 @@ class Client:
             results += part
         return results
 
+    def _bearer(self, call: Call[T]) -> str | None:
+        """The token of a request; none for a login."""
+        if call.path == _call.LOGIN_PATH:
+            return None
+        if self._login is None:
+            return self._token
+        with self._turn:
+            if self._token is None or time.monotonic() >= self._renew:
+                login = self.log_in(self._login.role, self._login.jwt())
+                self._token, self._renew = login.token, _call.renewal_of(login)
+            return self._token
+
     def _make(self, call: Call[T]) -> T:
         """Makes a request, again where that helps."""
         attempt = 0
         while True:
+            token = self._bearer(call)
             response: httpx.Response | None = None
             try:
                 response = self._http.request(
-                    call.method, self._base + call.path, json=call.body, headers=headers_of(call, self._token)
+                    call.method, self._base + call.path, json=call.body, headers=headers_of(call, token)
                 )
                 return result_of(call, response)
             except httpx.HTTPError as cause:

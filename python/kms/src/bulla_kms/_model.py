@@ -86,6 +86,38 @@ class Signature:
 
 
 @dataclass(frozen=True, slots=True)
+class Login:
+    """How a client logs in with a JWT of its platform.
+
+    It logs in before its first request, and again when three quarters of the token's lifetime have
+    passed.
+    """
+
+    role: str
+    """A role in the service's configuration, which says which JWTs give it."""
+    jwt: Callable[[], str]
+    """Returns a JWT that is valid now, for example the content of the file that Kubernetes renews.
+
+    What it raises, the call raises.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class LoginToken:
+    """What the service gave for a JWT."""
+
+    token: str = field(repr=False)
+    """A token for a client. The service does not keep it."""
+    revocation_id: str
+    """The id that revokes the token, and all tokens that are made from it."""
+    expires: datetime
+    holder: str
+    """The caller's name in the audit log."""
+    operations: list[str]
+    """What the token permits."""
+
+
+@dataclass(frozen=True, slots=True)
 class SignItem:
     """One message of a batch."""
 
@@ -248,6 +280,13 @@ class Answer:
             raise unexpected(f"a time in {name}")
         return time
 
+    def texts(self, name: str) -> list[str]:
+        """The texts in a list."""
+        value = self.get(name, list)
+        if not all(isinstance(item, str) for item in value):
+            raise unexpected(f"texts in {name}")
+        return value
+
     def list(self, name: str, read: Callable[[Answer], T]) -> list[T]:
         """The objects in a list."""
         return [read(Answer(item)) for item in self.get(name, list)]
@@ -315,6 +354,12 @@ def entry_of(said: Answer) -> AuditEntry:
 def signature_of(said: Answer) -> Signature:
     """A signature."""
     return Signature(said.get("key", str), said.get("version", int), said.bytes("signature"))
+
+
+def login_token_of(said: Answer) -> LoginToken:
+    """The token of a login."""
+    token, revocation_id, holder = (said.get(name, str) for name in ("token", "revocation_id", "holder"))
+    return LoginToken(token, revocation_id, said.present_time("expires"), holder, said.texts("operations"))
 
 
 def ciphertext_of(said: Answer) -> Ciphertext:
