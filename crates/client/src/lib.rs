@@ -74,6 +74,7 @@ mod encryption;
 mod error;
 mod error_code;
 mod keys;
+mod login;
 pub mod middleware;
 mod operation;
 mod pages;
@@ -99,6 +100,7 @@ pub use self::keys::{
     Key, KeyDerivation, KeyPage, KeyState, KeyUpdate, KeyVersion, NewKey, Origin, PublicKey, PublicKeyFormat,
     Rotation, VersionState,
 };
+pub use self::login::LoginProvider;
 pub use self::middleware::BoxFuture;
 pub use self::operation::Operation;
 pub use self::pages::Pages;

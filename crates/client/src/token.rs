@@ -250,8 +250,8 @@ impl Client {
     }
 
     /// Logs in with a JWT of the platform on which the program runs. The service's configuration
-    /// says which JWTs give which role. The client goes on with its own token: a
-    /// [`TokenProvider`] can use this for clients whose tokens expire.
+    /// says which JWTs give which role. The client goes on with its own token:
+    /// [`LoginProvider`](crate::LoginProvider) is for clients that log in by themselves.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,11 +1,13 @@
 //! Every call, against a service that works.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
 use bulla_client::{
-    Attenuation, ErrorCode, Grant, HashFunction, KeyMaterial, KeyState, KeyUpdate, NewKey, Origin, Prehash,
-    PrivateKeyFormat, PublicKeyFormat, Recipient, Rotation, RsaPadding, SignItem, SignatureScheme, Statement,
-    StatementKind, Token, Verdict, VerifyItem, VersionState,
+    Attenuation, ErrorCode, Grant, HashFunction, KeyMaterial, KeyState, KeyUpdate, LoginProvider, NewKey,
+    Origin, Prehash, PrivateKeyFormat, PublicKeyFormat, Recipient, Rotation, RsaPadding, SignItem,
+    SignatureScheme, Statement, StatementKind, Token, Verdict, VerifyItem, VersionState,
 };
 use bulla_kms::token::{GrantedKeys, TokenOperation};
 use bulla_kms::{Attestation, SignatureFile, SignedAttestation, Succession};
@@ -226,8 +228,9 @@ fn public_keys_and_attestations_are_what_the_keystore_writes() {
     assert_eq!(attestation.key.to_string(), key.id);
 }
 
-#[test]
-fn a_jwt_gives_a_token() {
+/// A service with a role `reader`, a role `brief` whose tokens live for two seconds, and JWTs for
+/// them by their subject.
+fn with_jwts() -> (Service, impl Fn(&str) -> String) {
     let pkcs8 = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).unwrap();
     let key = Ed25519KeyPair::from_pkcs8(pkcs8.as_ref()).unwrap();
     let encode = |bytes: &[u8]| base64_simd::URL_SAFE_NO_PAD.encode_to_string(bytes);
@@ -235,22 +238,60 @@ fn a_jwt_gives_a_token() {
     let file = folder.path().join("keys.json");
     let jwk = json!({ "kty": "OKP", "crv": "Ed25519", "x": encode(key.public_key().as_ref()) });
     std::fs::write(&file, json!({ "keys": [jwk] }).to_string()).unwrap();
+    let role = |name: &str, more: &str| {
+        format!(
+            "[[role]]\nname = \"{name}\"\nissuer = \"ci\"\naudiences = [\"bulla\"]\nsubjects = [\"job-*\"]\n\
+             tenant = \"local\"\noperations = [\"read\"]\n{more}"
+        )
+    };
     let settings = format!(
-        "[[issuer]]\nname = \"ci\"\nissuer = \"https://ci.example.org\"\nkeys_file = {file:?}\n\
-         [[role]]\nname = \"reader\"\nissuer = \"ci\"\naudiences = [\"bulla\"]\nsubjects = [\"job-*\"]\n\
-         tenant = \"local\"\noperations = [\"read\"]\n"
+        "[[issuer]]\nname = \"ci\"\nissuer = \"https://ci.example.org\"\nkeys_file = {file:?}\n{}{}",
+        role("reader", ""),
+        role("brief", "lifetime_seconds = 2\n"),
     );
     let path = folder.path().join("serve.toml");
     std::fs::write(&path, settings).unwrap();
     let read = Config::load(Some(&path), std::iter::empty()).unwrap();
     let config = Config { issuer: read.issuer, role: read.role, ..config() };
     let service = Service::start(keystore(&["local"]), config);
-    let jwt = |subject: &str| {
+    let jwt = move |subject: &str| {
         let end = UNIX_EPOCH.elapsed().unwrap().as_secs() + 60;
         let claims = json!({ "iss": "https://ci.example.org", "aud": "bulla", "sub": subject, "exp": end });
         let signed = format!("{}.{}", encode(br#"{"alg":"EdDSA"}"#), encode(claims.to_string().as_bytes()));
         format!("{signed}.{}\n", encode(key.sign(signed.as_bytes()).as_ref()))
     };
+    (service, jwt)
+}
+
+#[test]
+fn a_client_logs_in_once_and_again_before_its_token_expires() {
+    let (service, jwt) = with_jwts();
+    let logging_in = |role: &str| {
+        let (jwt, read) = (jwt("job-1"), Arc::new(AtomicU32::new(0)));
+        let counted = read.clone();
+        let jwt = move || match counted.fetch_add(1, Ordering::Relaxed) {
+            0 => Err("no file".into()),
+            _ => Ok(jwt.clone()),
+        };
+        let provider = LoginProvider::new(builder(&service.url).build().unwrap(), role, jwt);
+        assert_eq!(format!("{provider:?}"), format!("LoginProvider {{ role: {role:?}, .. }}"));
+        let client = blocking(builder(&service.url).token_provider(provider));
+        let error = client.permissions().unwrap_err();
+        assert_eq!(format!("{error:#}"), "there is no token: no file");
+        (client, read)
+    };
+    let (client, read) = logging_in("reader");
+    for _ in 0..3 {
+        assert_eq!(client.permissions().unwrap().operations, ["read"]);
+    }
+    assert_eq!(read.load(Ordering::Relaxed), 2, "what failed is tried again, and one login is enough");
+    let (client, read) = logging_in("brief");
+    while client.permissions().is_err() || read.load(Ordering::Relaxed) < 3 {}
+}
+
+#[test]
+fn a_jwt_gives_a_token() {
+    let (service, jwt) = with_jwts();
     let client = client(&service.url);
     let login = client.log_in("reader", &jwt("job-1")).unwrap();
     assert_eq!((login.holder.as_str(), &login.operations[..]), ("ci/job-1", &["read".to_owned()][..]));
