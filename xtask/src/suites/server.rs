@@ -90,7 +90,7 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     runner.check("Java: a client from the description, and three of Vault", |context| {
         java(context, &clients.join("java"), &service)
     });
-    runner.check("hvac, Vault's client for Python", |context| vault(context, "test_hvac.py", 22, &service));
+    runner.check("hvac, Vault's client for Python", |context| vault(context, "test_hvac.py", 23, &service));
     runner.check("OpenBao beside ours", |context| vault(context, "test_openbao.py", 29, &service));
     runner.check("OpenBao's command and seal", |context| vault(context, "test_bao.py", 3, &service));
     runner.check("Ansible's collection for Vault", |context| ansible(context, &service));

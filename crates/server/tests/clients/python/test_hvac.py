@@ -168,16 +168,22 @@ class Hvac(unittest.TestCase):
             self.sign(name, b"x")
 
     def test_what_is_not_offered_says_so(self):
-        name = self.key()
-        for call in (
-            lambda: self.transit.create_key(f"{name}-derived", key_type="ed25519", derived=True),
-            lambda: self.transit.backup_key(name),
-            lambda: self.transit.restore_key(encoded(b"a backup"), name=name),
-        ):
-            with self.assertRaises(hvac.exceptions.InvalidRequest) as caught:
-                call()
-            self.assertEqual(caught.exception.json["code"], "not_supported")
-            self.assertEqual(caught.exception.json["retryable"], False)
+        with self.assertRaises(hvac.exceptions.InvalidRequest) as caught:
+            self.transit.create_key(f"{self.key()}-derived", key_type="ed25519", derived=True)
+        self.assertEqual(caught.exception.json["code"], "not_supported")
+        self.assertEqual(caught.exception.json["retryable"], False)
+
+    def test_a_key_is_backed_up_and_restored(self):
+        name = self.key("ed25519", exportable=True, allow_plaintext_backup=True)
+        signature = self.sign(name, b"x")
+        backup = self.transit.backup_key(name)["data"]["backup"]
+        self.transit.update_key_configuration(name, deletion_allowed=True)
+        self.transit.delete_key(name)
+        self.transit.restore_key(backup, name=name)
+        self.assertTrue(self.valid(name, b"x", signature))
+        for refused in (lambda: self.transit.backup_key(self.key()), lambda: self.transit.restore_key(encoded(b"a backup"))):
+            with self.assertRaises(hvac.exceptions.InvalidRequest):
+                refused()
 
     def test_only_an_exportable_key_is_exported(self):
         name = self.key("aes256-gcm96", exportable=True)
