@@ -383,4 +383,7 @@ class Models(Folder):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    # Standard output, where the suite counts.
+    runner = unittest.TextTestRunner(stream=sys.stdout, verbosity=2)
+    result = runner.run(unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"]))
+    sys.exit(not result.wasSuccessful())
