@@ -231,7 +231,7 @@ pub(super) fn passed_unittest(command: &mut Command, tests: usize) -> Result<()>
     let said = String::from_utf8_lossy(&output.stdout);
     print!("{said}");
     // What a test that fails says is in its output. The command would show its environment, too.
-    let script = command.get_args().next_back().unwrap_or_default().display();
+    let script = command.get_args().last().unwrap_or_default().display();
     ensure!(output.status.success(), "{script} failed ({})\n{said}", output.status);
     // A test that prints has its end on a line of its own.
     let passed = said.lines().filter(|line| line.ends_with("... ok") || *line == "ok").count();
