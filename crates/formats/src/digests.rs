@@ -134,15 +134,11 @@ impl MultiHasher {
 
 /// Bytes as lowercase hexadecimal.
 pub(crate) fn to_hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    base16ct::lower::encode_string(bytes)
 }
 
 /// A digest from lowercase or uppercase hexadecimal. None if it has another length.
 pub(crate) fn digest_from_hex(algorithm: DigestAlgorithm, text: &str) -> Option<Vec<u8>> {
-    if text.len() != 2 * algorithm.output_length() || !text.is_ascii() {
-        return None;
-    }
-    let pair = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).ok();
-    let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if !is_hex { None } else { (0..text.len()).step_by(2).map(pair).collect() }
+    let digest = base16ct::mixed::decode_vec(text).ok()?;
+    (digest.len() == algorithm.output_length()).then_some(digest)
 }

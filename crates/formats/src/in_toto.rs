@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::digests::{DigestAlgorithm, digest_from_hex, to_hex};
 use crate::dsse::Envelope;
@@ -13,9 +14,21 @@ use crate::json;
 /// The payload type of a statement in an envelope.
 pub const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 
-const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
+pub(crate) const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
 /// The older type. Its subjects are the same.
 const OLD_STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v0.1";
+
+/// The statement in an envelope, as JSON of a type that reads a part of it.
+///
+/// # Errors
+/// The payload is of another type, is malformed or has a member twice.
+pub(crate) fn read_payload<T: DeserializeOwned>(envelope: &Envelope) -> Result<T, FormatError> {
+    if envelope.payload_type() != PAYLOAD_TYPE {
+        let message = format!("its payload is no statement of in-toto, but {:?}", envelope.payload_type());
+        return Err(FormatError::new(message));
+    }
+    json::parse(envelope.payload()).map_err(|error| FormatError::new(format!("its statement: {error}")))
+}
 
 /// A file that a statement is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,7 +120,7 @@ pub fn statement(subjects: &[Subject], predicate: &Predicate) -> Result<String, 
 
 fn check_subjects(subjects: &[Subject]) -> Result<(), FormatError> {
     if subjects.is_empty() {
-        return Err(FormatError::new("a statement is about at least one file, and there is none"));
+        return Err(FormatError::new("a statement needs at least one file"));
     }
     let mut names: Vec<_> = subjects.iter().map(|subject| &subject.name).collect();
     names.sort_unstable();
@@ -148,13 +161,7 @@ impl InTotoStatement {
     /// The payload is of another type, is malformed or has a member twice; two subjects have one
     /// name; a subject has no digest of an algorithm that is known here.
     pub fn parse(envelope: &Envelope) -> Result<Self, FormatError> {
-        if envelope.payload_type() != PAYLOAD_TYPE {
-            let message =
-                format!("its payload is no statement of in-toto, but {:?}", envelope.payload_type());
-            return Err(FormatError::new(message));
-        }
-        let statement: JsonStatement = json::parse(envelope.payload())
-            .map_err(|error| FormatError::new(format!("its statement: {error}")))?;
+        let statement: JsonStatement = read_payload(envelope)?;
         if ![STATEMENT_TYPE, OLD_STATEMENT_TYPE].contains(&&statement.statement_type[..]) {
             let message = format!("it is a statement of another type: {:?}", statement.statement_type);
             return Err(FormatError::new(message));

@@ -1,4 +1,4 @@
-//! JSON as signed formats need it: whoever reads a text must find the same members in it.
+//! JSON as signed formats need it: every reader of a text must find the same members in it.
 
 use std::collections::HashSet;
 use std::fmt;

@@ -12,13 +12,11 @@ use sha2::{Digest as _, Sha256};
 use crate::digests::{DigestAlgorithm, digest_from_hex, to_hex};
 use crate::dsse::Envelope;
 use crate::error::FormatError;
-use crate::in_toto::PAYLOAD_TYPE;
+use crate::in_toto::{PAYLOAD_TYPE, STATEMENT_TYPE, read_payload};
 use crate::json;
 
 /// The predicate's type.
 pub const PREDICATE_TYPE: &str = "https://model_signing/signature/v1.0";
-
-const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
 
 /// What a model that is one file calls this file.
 pub const WHOLE_MODEL: &str = ".";
@@ -272,13 +270,7 @@ impl ModelManifest {
     /// The statement is of another type, is malformed or has a member twice; a path leaves the
     /// model or is listed twice; the digest of all digests is another one.
     pub fn parse(envelope: &Envelope) -> Result<Self, FormatError> {
-        if envelope.payload_type() != PAYLOAD_TYPE {
-            let message =
-                format!("its payload is no statement of in-toto, but {:?}", envelope.payload_type());
-            return Err(FormatError::new(message));
-        }
-        let statement: JsonStatement = json::parse(envelope.payload())
-            .map_err(|error| FormatError::new(format!("its statement: {error}")))?;
+        let statement: JsonStatement = read_payload(envelope)?;
         if statement.statement_type != STATEMENT_TYPE || statement.predicate_type != PREDICATE_TYPE {
             let message =
                 format!("it is not the list of a model of version 1.0, but {:?}", statement.predicate_type);

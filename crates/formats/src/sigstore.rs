@@ -63,8 +63,7 @@ impl KeyHint {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct BundleMembers {
-    /// Its absence would make it a bundle of an older version.
-    #[allow(dead_code)]
+    #[expect(dead_code, reason = "only whether it is there counts: older versions lack it")]
     media_type: String,
     message_signature: Option<IgnoredAny>,
     dsse_envelope: Option<IgnoredAny>,

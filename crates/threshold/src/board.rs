@@ -95,7 +95,7 @@ impl Board {
         self.messages.values()
     }
 
-    /// Those of these participants from whom there is no such message.
+    /// The participants, of those given, who have not sent such a message.
     pub(crate) fn missing<'a>(
         &self,
         kind: &'static str,

@@ -450,7 +450,10 @@ pub(crate) fn check_card(keys: &ParticipantKeys, group: &Group) -> Result<()> {
     }
 }
 
-/// The members in the order of the group, each of whom must have a share.
+/// The members, sorted as in the group.
+///
+/// # Errors
+/// A member has no share.
 fn checked_members(share: &KeyShare, members: &[Name]) -> Result<Vec<Name>> {
     let invalid = |text: String| Err(ThresholdError::new(ErrorCode::InvalidArgument, text));
     if let Some(name) = members.iter().find(|name| !share.is_member(name)) {

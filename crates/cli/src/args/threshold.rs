@@ -12,8 +12,8 @@ use std::str::FromStr;
 /// 3, 3 of 5. Fewer can do nothing. The signature is an ordinary one: bulla, minisign and OpenSSH
 /// verify it.
 ///
-/// bulla sends nothing by itself. Each step writes a file and says to whom to send it, by mail, by
-/// chat or on a stick: nobody on the way can read a secret in it or change it unnoticed.
+/// bulla sends nothing. Each step writes a file and tells you who needs it. Send it by mail, by
+/// chat or on a stick: it shows no secret, and the others notice if it was changed.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

@@ -233,7 +233,7 @@ fn rule(statement: PathStatement) -> Result<Rule> {
     let wrong = |message: String| Err(PolicyError::new(line, message));
     if path.contains("+*") {
         return wrong(format!(
-            "{path:?} has `+*`: a `*` stands at the end, after a slash or a part of a name"
+            "{path:?} has `+*`: put the `*` at the end, after a slash or a part of a name"
         ));
     }
     if path.contains("{{") {

@@ -217,7 +217,7 @@ async fn transit_set_certificate(
 /// Reads certificates. What is before each of them is not read, as in Vault.
 ///
 /// # Errors
-/// There is none, or the text is cut or no certificate.
+/// The text has no certificate, or one that is cut or malformed.
 fn read_chain(text: &str) -> Result<Vec<Certificate>> {
     const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
     const END: &str = "-----END CERTIFICATE-----";

@@ -240,7 +240,7 @@ fn a_policy_is_one_of_its_tenant_and_a_reload_changes_it_at_once() {
     let error = service.handle.reload(config.clone()).unwrap_err();
     assert!(error.message.contains(":1: bulla has nothing at \"secret/a\""), "{}", error.message);
     assert_eq!((sign(&service, &token, "a"), sign(&service, &token, "b")), (403, 200));
-    // A policy that is gone may have denied something.
+    // A policy that was removed may have denied something.
     config.policy.remove(0);
     service.handle.reload(config).unwrap();
     assert_eq!((sign(&service, &token, "a"), sign(&service, &token, "b")), (403, 403));

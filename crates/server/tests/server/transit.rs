@@ -17,6 +17,23 @@ pub(crate) fn with_key(kind: &str) -> Service {
     service
 }
 
+/// A service where every caller may do everything, and exports too.
+pub(crate) fn permitting_all() -> Service {
+    let mut config = config();
+    config.service.development = true;
+    Service::start(keystore(&["local"]), config)
+}
+
+/// Posts to the engine.
+pub(crate) fn post(service: &Service, path: &str, body: &Value) -> Answer {
+    service.post(None, &format!("/v1/transit/{path}"), body)
+}
+
+/// Gets from the engine.
+pub(crate) fn get(service: &Service, path: &str) -> Answer {
+    service.get(None, &format!("/v1/transit/{path}"))
+}
+
 pub(crate) fn sign(service: &Service, body: &Value) -> Answer {
     service.post(None, "/v1/transit/sign/a", body)
 }

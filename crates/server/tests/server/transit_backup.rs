@@ -5,22 +5,8 @@ use std::process::Command;
 use bulla_kms::token::{GrantedKeys, TokenOperation};
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Service, base64, config, from_base64, keystore, token};
-use crate::transit::refused;
-
-fn post(service: &Service, path: &str, body: &Value) -> Answer {
-    service.post(None, &format!("/v1/transit/{path}"), body)
-}
-
-fn get(service: &Service, path: &str) -> Answer {
-    service.get(None, &format!("/v1/transit/{path}"))
-}
-
-fn service() -> Service {
-    let mut config = config();
-    config.service.development = true;
-    Service::start(keystore(&["local"]), config)
-}
+use crate::support::{Service, base64, config, from_base64, keystore, token};
+use crate::transit::{get, permitting_all, post, refused};
 
 /// An exportable key of a type that may be backed up, with three versions, of which the first is
 /// trimmed.
@@ -37,7 +23,7 @@ fn backed_up(service: &Service, name: &str, kind: &str) -> Value {
 
 #[test]
 fn a_restored_key_is_the_key_with_all_its_versions() {
-    let service = service();
+    let service = permitting_all();
     for (kind, what) in
         [("aes256-gcm96", "encryption-key"), ("ecdsa-p256", "signing-key"), ("hmac", "hmac-key")]
     {
@@ -65,7 +51,7 @@ fn a_restored_key_is_the_key_with_all_its_versions() {
 
 #[test]
 fn a_deleted_key_comes_back_and_another_of_its_name_is_kept() {
-    let service = service();
+    let service = permitting_all();
     let backup = backed_up(&service, "rows", "aes256-gcm96");
     let taken = refused(&post(&service, "restore", &json!({ "backup": backup })));
     assert_eq!((taken.0, taken.2.as_str()), (400, "label_taken"));
@@ -110,7 +96,7 @@ fn a_backup_that_was_cut_or_changed_or_is_of_another_tenant_or_keystore_restores
         assert_eq!(restore(&here, &changed), wrong, "byte {place}");
     }
     assert_eq!(restore(&here, &[bytes.as_slice(), b"x"].concat()), wrong);
-    let elsewhere = self::service();
+    let elsewhere = permitting_all();
     let answer = post(&elsewhere, "restore", &json!({ "backup": backup }));
     assert_eq!(refused(&answer), wrong);
     for body in [json!({}), json!({ "backup": "" }), json!({ "backup": "****" })] {
@@ -124,7 +110,7 @@ fn a_backup_that_was_cut_or_changed_or_is_of_another_tenant_or_keystore_restores
 
 #[test]
 fn a_key_is_backed_up_only_if_it_is_exportable_and_may_be() {
-    let service = service();
+    let service = permitting_all();
     post(&service, "keys/a", &json!({ "exportable": true })).ok();
     assert_eq!(refused(&get(&service, "backup/a")).1, "plaintext backup is disallowed on the policy");
     let set = |value: bool| {
@@ -140,7 +126,7 @@ fn a_key_is_backed_up_only_if_it_is_exportable_and_may_be() {
 
 #[test]
 fn what_the_engine_has_nothing_to_set_for_says_so() {
-    let service = service();
+    let service = permitting_all();
     assert_eq!(get(&service, "config/keys").ok()["data"], json!({ "disable_upsert": false }));
     assert_eq!(post(&service, "config/keys", &json!({})).ok()["data"], json!({ "disable_upsert": false }));
     assert_eq!(
@@ -164,7 +150,7 @@ fn openssl(folder: &std::path::Path, arguments: &str) -> String {
 
 #[test]
 fn an_authority_certifies_a_key_and_the_certificates_stay_with_its_version() {
-    let service = service();
+    let service = permitting_all();
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();

@@ -7,11 +7,7 @@ use bulla_kms::{Algorithm, NewKey};
 use serde_json::{Value, json};
 
 use crate::support::{Answer, Service, base64, config, from_base64, keystore, name, token};
-use crate::transit::{refused, with_key};
-
-fn post(service: &Service, path: &str, body: &Value) -> Answer {
-    service.post(None, &format!("/v1/transit/{path}"), body)
-}
+use crate::transit::{post, refused, with_key};
 
 fn text<'a>(answer: &'a Value, field: &str) -> &'a str {
     answer["data"][field].as_str().unwrap_or_else(|| panic!("{field} of {answer}"))

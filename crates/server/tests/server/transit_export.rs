@@ -1,25 +1,10 @@
 //! The API for clients of Vault: keys that leave the keystore.
 
 use bulla_kms::token::{GrantedKeys, TokenOperation};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::support::{Answer, Service, base64, config, from_base64, keystore, name, token};
-use crate::transit::refused;
-
-fn post(service: &Service, path: &str, body: &Value) -> Answer {
-    service.post(None, &format!("/v1/transit/{path}"), body)
-}
-
-fn get(service: &Service, path: &str) -> Answer {
-    service.get(None, &format!("/v1/transit/{path}"))
-}
-
-/// A service where every caller may do everything, and exports too.
-fn service() -> Service {
-    let mut config = config();
-    config.service.development = true;
-    Service::start(keystore(&["local"]), config)
-}
+use crate::support::{Service, base64, config, from_base64, keystore, name, token};
+use crate::transit::{get, permitting_all, post, refused};
 
 /// What a key makes for a message, and whether another key takes it: a signature or a ciphertext.
 fn are_the_same_key(service: &Service, one: &str, other: &str) -> bool {
@@ -42,7 +27,7 @@ fn exportable(service: &Service, name: &str, kind: &str) {
 
 #[test]
 fn an_exported_key_is_the_key() {
-    let service = service();
+    let service = permitting_all();
     let kinds = [
         ("ed25519", "signing-key", "vault"),
         ("ecdsa-p256", "signing-key", "vault"),
@@ -94,7 +79,7 @@ fn an_exported_key_is_the_key() {
 
 #[test]
 fn a_key_for_hmac_makes_the_hmacs_outside() {
-    let service = service();
+    let service = permitting_all();
     for kind in ["ed25519", "aes256-gcm96", "hmac"] {
         exportable(&service, kind, kind);
         let key = from_base64(&get(&service, &format!("export/hmac-key/{kind}/2")).ok()["data"]["keys"]["2"]);
@@ -107,7 +92,7 @@ fn a_key_for_hmac_makes_the_hmacs_outside() {
 
 #[test]
 fn what_is_not_exported_says_why() {
-    let service = service();
+    let service = permitting_all();
     post(&service, "keys/stays", &json!({ "type": "ed25519" })).ok();
     exportable(&service, "leaves", "ed25519");
     exportable(&service, "rows", "aes256-gcm96");
@@ -159,7 +144,7 @@ fn a_private_key_leaves_as_plain_text_only_by_a_token_for_exactly_that() {
 
 #[test]
 fn a_wrapped_key_moves_to_another_service() {
-    let (here, there) = (service(), service());
+    let (here, there) = (permitting_all(), permitting_all());
     let wrapping = get(&there, "wrapping_key").ok()["data"]["public_key"].clone();
     let body = json!({ "type": "rsa-4096", "public_key": wrapping });
     assert_eq!(post(&here, "keys/there/import", &body).status, 204);

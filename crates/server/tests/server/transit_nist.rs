@@ -5,14 +5,10 @@ use bulla_kms::transfer::{PublicFormat, ecdsa_from_der, import_public};
 use bulla_kms::{PublicKey, Verdict};
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Service, base64, from_base64};
-use crate::transit::{refused, with_key};
+use crate::support::{Service, base64, from_base64};
+use crate::transit::{post, refused, with_key};
 
 const MESSAGE: &[u8] = b"a message";
-
-fn post(service: &Service, path: &str, body: &Value) -> Answer {
-    service.post(None, &format!("/v1/transit/{path}"), body)
-}
 
 /// The public key of a version, from its PEM.
 fn public_key(service: &Service, version: &str) -> PublicKey {

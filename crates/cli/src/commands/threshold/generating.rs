@@ -138,7 +138,7 @@ pub(super) fn join(args: &ThresholdJoinArgs) -> Result<()> {
             if messages.iter().any(|message| is_own(&message)) {
                 return Err(Error::new(
                     "wrong_session",
-                    "you have joined this group before, and what you kept of it is gone",
+                    "you have joined this group before, and your part of it is missing",
                 )
                 .about(group.name().as_str())
                 .hint("restore a newer copy of your keystore's folder; or start a new group"));

@@ -109,7 +109,7 @@ fn coverage(format: ThresholdFormat) -> Coverage {
 }
 
 impl Job {
-    /// Reads the file that is to be signed.
+    /// Reads the file to sign.
     pub(super) fn of(
         path: &Path,
         format: ThresholdFormat,
