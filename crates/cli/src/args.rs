@@ -11,7 +11,6 @@ mod shared;
 mod sums;
 #[cfg(test)]
 mod tests;
-mod threshold;
 mod trust;
 
 #[cfg(unix)]
@@ -19,12 +18,12 @@ pub(crate) use self::agent::AgentArgs;
 pub(crate) use self::encrypt::{
     DecryptArgs, DecryptWithArgs, EncryptArgs, EncryptToArgs, KeygenArgs, RekeyArgs, ValueArgs,
 };
-pub use self::keys::KeysExportArgs;
 pub(crate) use self::keys::{
     ExportPublicArgs, ImportFormat, KeyArgs, KeysArgs, KeysAttestArgs, KeysCommand, KeysCreateArgs,
     KeysDestroyArgs, KeysImportArgs, KeysListArgs, KeysPolicyArgs, KeysRevokeArgs, KeysShowArgs,
-    KeysSuccessionArgs, PublicKeyFormat,
+    KeysSuccessionArgs,
 };
+pub use self::keys::{KeysExportArgs, PublicKeyFormat};
 pub(crate) use self::keystore::{
     KeystoreBackupArgs, KeystoreCommand, KeystoreCommandArgs, KeystoreGuardArgs, KeystoreInitArgs,
     KeystoreRekeyArgs, KeystoreRestoreArgs,
@@ -34,10 +33,6 @@ pub use self::log::{LogVerifyArgs, LogWitnessArgs};
 pub(crate) use self::shared::{Bound, ByteRange, ExcludeArgs, WorkArgs, duration_text};
 pub use self::shared::{Deadline, KeystoreArgs, ReportArgs, ServerArgs, deadline};
 pub(crate) use self::sums::{CheckArgs, FilterArgs, ReadArgs, SumArgs};
-pub(crate) use self::threshold::{
-    ThresholdApproveArgs, ThresholdArgs, ThresholdCardArgs, ThresholdCommand, ThresholdExportPublicArgs,
-    ThresholdFormat, ThresholdJoinArgs, ThresholdListArgs, ThresholdNewArgs, ThresholdSignArgs,
-};
 pub(crate) use self::trust::TrustArgs;
 
 use crate::color::ColorWhen;
@@ -218,7 +213,6 @@ pub(crate) enum Command {
     Log(LogArgs),
     #[cfg(unix)]
     Agent(AgentArgs),
-    Threshold(ThresholdArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
     Version(VersionArgs),

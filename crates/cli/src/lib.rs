@@ -58,7 +58,8 @@ pub mod keystore {
 
 /// What commands do with keys, wherever these are, and what `bulla-remote` adds to them.
 pub mod remote {
-    pub use crate::args::{Deadline, KeysExportArgs, deadline};
+    pub use crate::args::{Deadline, KeysExportArgs, PublicKeyFormat, ReportArgs, deadline};
+    pub use crate::commands::{public_key_text, write_public_key};
     pub use crate::programs::strip_command;
     pub use crate::store::{
         BackedUp, ImportTarget, Keys, Material, PrivateFile, ReadKeys, RemoteFunctions, Service, parse_name,
@@ -69,5 +70,5 @@ pub mod remote {
 
 /// Files with secrets, and files that are either complete or absent.
 pub mod file {
-    pub use crate::files::{atomic, secret};
+    pub use crate::files::{atomic, secret, sidecar};
 }

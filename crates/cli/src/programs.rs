@@ -2,8 +2,8 @@
 //! `bulla-audit`. bulla finds them as git finds its own: in its own folder first, and then on the
 //! PATH; never in the current folder.
 //!
-//! `bulla-remote` has the commands `token` and `kms-plugin`, and all commands of bulla with the
-//! keys of a service.
+//! `bulla-remote` has the commands `token`, `threshold` and `kms-plugin`, and all commands of bulla
+//! with the keys of a service.
 
 use crate::error::{Error, Result};
 use bulla_command::tree::{CommandTree, DESCRIBE};
@@ -50,7 +50,7 @@ pub(crate) const SERVE: Program = Program {
     has_commands: false,
 };
 
-/// What needs the client of the service, or tokens.
+/// What needs the client of the service, tokens, or keys of groups.
 pub(crate) const REMOTE: Program = Program {
     command: "token",
     about: "Mint, attenuate and inspect capability tokens",
@@ -58,6 +58,14 @@ pub(crate) const REMOTE: Program = Program {
     package: "bulla-remote",
     purpose: "bulla starts it for tokens, and for the keys of a service",
     has_commands: true,
+};
+
+/// Keys of groups: their protocol, and its curve, are many crates.
+const THRESHOLD: Program = Program {
+    command: "threshold",
+    about: "Sign with keys that no single machine holds",
+    purpose: "`bulla threshold` starts it",
+    ..REMOTE
 };
 
 /// The plugin for Kubernetes, which asks a service.
@@ -78,7 +86,7 @@ const POLICY: Program = Program {
 };
 
 /// All programs.
-pub(crate) const PROGRAMS: [Program; 5] = [AUDIT, SERVE, REMOTE, KMS_PLUGIN, POLICY];
+pub(crate) const PROGRAMS: [Program; 6] = [AUDIT, SERVE, REMOTE, THRESHOLD, KMS_PLUGIN, POLICY];
 
 /// The place of the command's name on a command line: after the only flag of bulla itself.
 fn command_index(words: &[OsString]) -> usize {

@@ -177,6 +177,7 @@ pub(crate) struct KmsPluginCli {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::threshold::ThresholdCli;
     use bulla_command::tree::CommandTree;
     use clap::CommandFactory;
 
@@ -185,6 +186,9 @@ mod tests {
         let tree = CommandTree::of(&Cli::command());
         assert_eq!(tree.missing_help("bulla token"), Vec::<String>::new());
         assert_eq!(tree.count(), 4);
+        let tree = CommandTree::of(&ThresholdCli::command());
+        assert_eq!(tree.missing_help("bulla threshold"), Vec::<String>::new());
+        assert_eq!(tree.count(), 8);
         let tree = CommandTree::of(&KmsPluginCli::command());
         assert_eq!(tree.missing_help("bulla kms-plugin"), Vec::<String>::new());
     }

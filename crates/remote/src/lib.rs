@@ -1,8 +1,9 @@
-//! What the command `bulla` does with the keys of a service, and with tokens, and the plugin for
-//! Kubernetes: the program `bulla-remote`.
+//! What the command `bulla` does with the keys of a service, with tokens, and with keys of groups,
+//! and the plugin for Kubernetes: the program `bulla-remote`.
 //!
-//! The client of the service, with HTTP and TLS, and the library of tokens are many crates. `bulla`
-//! has none of them: it starts this program, which has all commands of bulla.
+//! The client of the service, with HTTP and TLS, and the libraries of tokens and of keys of groups
+//! are many crates. `bulla` has none of them: it starts this program, which has all commands of
+//! bulla.
 #![forbid(unsafe_code)]
 #![allow(
     missing_docs,
@@ -15,11 +16,13 @@ mod connection;
 mod export;
 mod keys;
 mod kms_plugin;
+mod threshold;
 mod token;
 
 pub use self::connection::ServiceConnection;
 
 use crate::args::{Cli, KmsPluginCli};
+use crate::threshold::ThresholdCli;
 use bulla_cli::keystore::ServerArgs;
 use bulla_cli::remote::{KeysExportArgs, RemoteFunctions, Service, register_remote_functions, strip_command};
 use bulla_command::error::Result;
@@ -55,6 +58,12 @@ pub fn main() -> ExitCode {
         return run(words, |cli: Cli| {
             cli.color.apply();
             token::run(&cli.command)
+        });
+    }
+    if let Some(words) = strip_command(&words, "threshold") {
+        return run(words, |cli: ThresholdCli| {
+            cli.color.apply();
+            threshold::run(&cli.command)
         });
     }
     if let Some(words) = strip_command(&words, "kms-plugin") {

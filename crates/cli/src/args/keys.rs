@@ -242,7 +242,7 @@ pub(crate) struct KeyArgs {
 
 /// The format of a public key that bulla prints.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PublicKeyFormat {
+pub enum PublicKeyFormat {
     /// Two lines with the key's id, for `bulla verify`
     Bulla,
     /// A public key file of minisign; Ed25519 only

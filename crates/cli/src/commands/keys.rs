@@ -259,18 +259,14 @@ fn export_public(args: &ExportPublicArgs) -> Result<()> {
 }
 
 /// Writes a public key to a file, or to standard output.
-pub(super) fn write_public_key(text: &[u8], output: Option<&Path>) -> Result<()> {
+pub fn write_public_key(text: &[u8], output: Option<&Path>) -> Result<()> {
     // Any 32 bytes can be a raw public key, also a private key.
     let is_one = |found: &[u8]| found == text || is_public_key(found);
     write_or_print(text, output, "a public key", is_one)
 }
 
 /// The text of a public key in a format.
-pub(super) fn public_key_text(
-    key: KeyVersionId,
-    public_key: PublicKey,
-    format: PublicKeyFormat,
-) -> Result<Vec<u8>> {
+pub fn public_key_text(key: KeyVersionId, public_key: PublicKey, format: PublicKeyFormat) -> Result<Vec<u8>> {
     let public_format = match format {
         PublicKeyFormat::Bulla | PublicKeyFormat::Signify => None,
         PublicKeyFormat::Minisign => Some(PublicFormat::Minisign),

@@ -20,12 +20,12 @@ mod sign_target;
 mod sum;
 mod sum_lines;
 mod sum_resume;
-mod threshold;
 mod transfer;
 mod trees;
 mod verify;
 mod walking;
 
+pub use self::keys::{public_key_text, write_public_key};
 pub(crate) use self::walking::report;
 
 use crate::args::Command;
@@ -50,7 +50,6 @@ pub(crate) fn run(command: Command) -> Result<Exit> {
         Command::Log(args) => log::run(&args.command),
         #[cfg(unix)]
         Command::Agent(args) => agent::run(&args),
-        Command::Threshold(args) => threshold::run(&args.command),
         Command::Completions(args) => about::print_completions(&args),
         Command::Man(args) => about::print_manual_page(&args),
         Command::Version(args) => about::print_version(&args),

@@ -50,7 +50,7 @@ pub fn write_private(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Resul
 ///
 /// # Errors
 /// Any error of the system.
-pub(crate) fn check_folder_of(path: &Path) -> Result<()> {
+pub fn check_folder_of(path: &Path) -> Result<()> {
     interrupt::watch_signals();
     let draft = AtomicFile::create(folder_of(path), Visibility::Umask);
     draft.map(drop).map_err(|error| cannot_write(path, &error))
@@ -104,7 +104,7 @@ fn put<R>(
 }
 
 /// The error for a file that could not be written.
-pub(crate) fn cannot_write(path: &Path, error: &io::Error) -> Error {
+pub fn cannot_write(path: &Path, error: &io::Error) -> Error {
     let cannot = |error| Error::io("cannot write", error).about(escape_path(path));
     match error.kind() {
         io::ErrorKind::AlreadyExists => {

@@ -22,7 +22,7 @@ pub(crate) fn describe(kind: FileType) -> &'static str {
 
 /// PATH with the extension, such as `PATH.bulla` and `PATH.minisig`, beside `path`. Paths such as
 /// `.` and `a/..` get the real name of their folder.
-pub(crate) fn sidecar(path: &Path, extension: &str) -> Result<PathBuf> {
+pub fn sidecar(path: &Path, extension: &str) -> Result<PathBuf> {
     let resolved;
     let named = if path.file_name().is_some() {
         path

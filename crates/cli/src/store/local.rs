@@ -40,7 +40,7 @@ impl LocalKeystore {
     /// The existing keystore, or a new one with the key `default`. Only the keystore in the user's
     /// data folder is created this way. If the user names a keystore that does not exist, the name
     /// is probably a mistake.
-    pub(crate) fn existing_or_new(args: &KeystoreArgs) -> Result<Self> {
+    pub fn existing_or_new(args: &KeystoreArgs) -> Result<Self> {
         let folder = keystore_folder(args)?;
         if args.keystore.is_some() || folder.exists() {
             return Self::existing(args);
@@ -185,7 +185,7 @@ impl LocalKeystore {
     }
 
     /// The keystore's folder.
-    pub(crate) fn folder(&self) -> &Path {
+    pub fn folder(&self) -> &Path {
         self.0.folder().path()
     }
 

@@ -60,6 +60,7 @@ fn help_completions_and_manual_pages_show_the_commands_of_all_programs() {
         ("audit", "bulla-audit"),
         ("serve", "bulla-serve"),
         ("token", "bulla-remote"),
+        ("threshold", "bulla-remote"),
         ("kms-plugin", "bulla-remote"),
         ("policy", "bulla-serve"),
     ] {
@@ -76,6 +77,7 @@ fn help_completions_and_manual_pages_show_the_commands_of_all_programs() {
     home.run(["man", "audit"]).exits(0).says(".TH BULLA-AUDIT 1").says("manifest\\-path");
     home.run(["man", "serve", "init"]).exits(0).says(".TH BULLA-SERVE-INIT 1");
     home.run(["man", "token", "new"]).exits(0).says(".TH BULLA-TOKEN-NEW 1");
+    home.run(["man", "threshold", "approve"]).exits(0).says(".TH BULLA-THRESHOLD-APPROVE 1");
     home.run(["man", "policy", "explain"]).exits(0).says(".TH BULLA-POLICY-EXPLAIN 1");
     home.run(["man", "kms-plugin"]).exits(0).says(".TH BULLA-KMS-PLUGIN 1").says("socket");
     for shell in ["bash", "zsh", "fish", "powershell"] {
@@ -112,6 +114,7 @@ fn the_keys_of_a_service_are_used_by_bulla_remote_which_gets_all_arguments_and_t
         &["--color", "never", "log", "checkpoint", "--server", "unix:socket"],
         &["keys", "export", "label", "--to", "key"],
         &["token", "inspect", "-"],
+        &["threshold", "join", "a b", "--yes"],
         &["kms-plugin", "--socket", "a", "--key", "b", "--server", "unix:socket"],
     ] {
         let done = Done::with_input(home.program(home.path("own/bulla")).args(args), b"the input\n");
@@ -141,6 +144,7 @@ fn without_bulla_remote_a_command_says_so_only_if_it_needs_the_keys_of_a_service
             done.complains("bulla: the program bulla-remote is missing: bulla starts it for tokens, and");
         done.complains("cargo install bulla-remote");
     }
+    run(&["threshold", "list"]).exits(2).complains("missing: `bulla threshold` starts it");
     run(&["sum", "own/README"]).exits(0);
     run(&["verify", "own/README", "--public-key", "key"]).exits(0);
     run(&["keystore", "init"]).exits(2).complains("this command needs a keystore on this machine");

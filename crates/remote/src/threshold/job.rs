@@ -1,16 +1,15 @@
 //! What a group is asked to sign: a file, in a format. Everybody computes the signed bytes from
 //! this text and from the own copy of the file.
 
-use crate::args::ThresholdFormat;
-use crate::commands::foreign::CoverError;
-use crate::error::{Error, Result};
-use crate::files::read::{Links, Source};
-use crate::progress::Progress;
+use super::args::ThresholdFormat;
 use base64ct::{Base64, Encoding as _};
+use bulla_command::error::{Error, Result};
+use bulla_command::progress::Progress;
 use bulla_files::escape_path;
 use bulla_formats::{ContentHasher, Coverage, FormatError, MessageSigner, minisign, ssh};
 use bulla_kms::signature::Comment;
 use bulla_kms::{KeyVersionId, PublicKey, SignatureFile, StatementKind, Timestamp};
+use bulla_sums::{Links, Source};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -95,7 +94,7 @@ fn read(path: &Path, coverage: Coverage) -> Result<ReadFile> {
             covered.update(bytes);
         })
         .map_err(|error| about(error.into()))?;
-    let covered = covered.finish().map_err(|error| about(CoverError::TooLong(error).into()))?;
+    let covered = covered.finish().map_err(|error| about(Error::new("file_too_large", error.to_string())))?;
     let digest = blake3.finalize().to_hex().to_string();
     Ok(ReadFile { size, digest, covered: Base64::encode_string(&covered) })
 }

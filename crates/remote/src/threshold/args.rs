@@ -1,8 +1,9 @@
 //! The flags of `bulla threshold`.
 
-use super::PublicKeyFormat;
-use super::shared::{KeystoreArgs, ReportArgs};
-use clap::{Args, Subcommand, ValueEnum};
+use bulla_cli::keystore::KeystoreArgs;
+use bulla_cli::remote::{PublicKeyFormat, ReportArgs};
+use bulla_command::color::ColorWhen;
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -14,7 +15,8 @@ use std::str::FromStr;
 ///
 /// bulla sends nothing. Each step writes a file and tells you who needs it. Send it by mail, by
 /// chat or on a stick: it shows no secret, and the others notice if it was changed.
-#[derive(Args)]
+#[derive(Parser)]
+#[command(name = "bulla-remote", bin_name = "bulla threshold", version, max_term_width = 100)]
 #[command(after_help = "\
 Examples:
   bulla threshold card ann > ann.card              each person; send it to the one who starts
@@ -25,7 +27,13 @@ Examples:
   bulla threshold approve app.tar.gz.threshold     the others look at the file, and approve
 
 Exit status: 0 done, 2 not done.")]
-pub(crate) struct ThresholdArgs {
+pub(crate) struct ThresholdCli {
+    /// When to use color
+    ///
+    /// The variables NO_COLOR, CLICOLOR and CLICOLOR_FORCE are respected.
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = ColorWhen::Auto)]
+    pub(crate) color: ColorWhen,
+
     #[command(subcommand)]
     pub(crate) command: ThresholdCommand,
 }

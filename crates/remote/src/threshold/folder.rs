@@ -3,9 +3,10 @@
 //! whatever opens the keystore opens it. No nonce is ever in it.
 
 use super::failed;
-use crate::error::{Error, Result};
-use crate::files::atomic::{self, cannot_write};
-use crate::store::{LocalKeystore, parse_name};
+use bulla_cli::file::atomic::{self, cannot_write};
+use bulla_cli::keystore::LocalKeystore;
+use bulla_cli::remote::parse_name;
+use bulla_command::error::{Error, Result};
 use bulla_files::{create_folder, escape_path, sync_folder};
 use bulla_keystore::tenant;
 use bulla_kms::encrypted_file::{decrypt, encrypt};

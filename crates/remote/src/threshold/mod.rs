@@ -1,20 +1,23 @@
 //! `bulla threshold`: keys that no single machine holds. `bulla-threshold` has the protocol; here
 //! are its files, its questions, and the formats of signatures.
 
+mod args;
 mod folder;
 mod generating;
 mod job;
 mod signing;
 
+pub(crate) use self::args::ThresholdCli;
+
+use self::args::{ThresholdCommand, ThresholdExportPublicArgs, ThresholdListArgs};
 use self::folder::ThresholdFolder;
-use super::keys::{public_key_text, write_public_key};
-use crate::args::{ThresholdCommand, ThresholdExportPublicArgs, ThresholdListArgs};
-use crate::diagnostics::note_line;
-use crate::error::{Error, Result};
-use crate::exit::Exit;
-use crate::files::atomic;
-use crate::output::Out;
-use crate::store::LocalKeystore;
+use bulla_cli::file::atomic;
+use bulla_cli::keystore::LocalKeystore;
+use bulla_cli::remote::{public_key_text, write_public_key};
+use bulla_command::diagnostics::note_line;
+use bulla_command::error::{Error, Result};
+use bulla_command::exit::Exit;
+use bulla_command::output::Out;
 use bulla_files::escape_path;
 use bulla_kms::{KeyVersionId, Name};
 use bulla_threshold::{KeyShare, MAX_MESSAGE_LEN, Message, ThresholdError};
@@ -23,7 +26,7 @@ use std::fs::File;
 use std::io::{self, BufRead as _, Read as _};
 use std::path::Path;
 
-pub(super) fn run(command: &ThresholdCommand) -> Result<Exit> {
+pub(crate) fn run(command: &ThresholdCommand) -> Result<Exit> {
     match command {
         ThresholdCommand::Card(args) => generating::card(args),
         ThresholdCommand::New(args) => generating::new(args),

@@ -1,12 +1,14 @@
 //! `bulla threshold card`, `new` and `join`: the key of a group, made by all of them.
 
+use super::args::{ThresholdCardArgs, ThresholdJoinArgs, ThresholdNewArgs};
 use super::folder::{OpenThresholdFolder, ThresholdFolder};
 use super::{JsonGroup, confirm, failed, listed, read_messages, write_messages};
-use crate::args::{ReportArgs, ThresholdCardArgs, ThresholdJoinArgs, ThresholdNewArgs};
-use crate::diagnostics::note_line;
-use crate::error::{Error, Result};
-use crate::output::Out;
-use crate::store::{LocalKeystore, parse_name};
+use bulla_cli::keystore::LocalKeystore;
+use bulla_cli::remote::ReportArgs;
+use bulla_cli::remote::parse_name;
+use bulla_command::diagnostics::note_line;
+use bulla_command::error::{Error, Result};
+use bulla_command::output::Out;
 use bulla_files::{escape_path, quote_for_shell};
 use bulla_threshold::{Card, Group, KeyGeneration, Message, ParticipantKeys};
 use serde::Serialize;

@@ -1,15 +1,16 @@
 //! `bulla threshold sign` and `approve`. One file goes round: the request, approvals, and signature
 //! shares. The nonces of a participant are in the memory of the command that approved.
 
+use super::args::{ThresholdApproveArgs, ThresholdFormat, ThresholdSignArgs};
 use super::folder::ThresholdFolder;
 use super::job::{Job, NextStep, SignatureForm};
 use super::{confirm, failed, key_id, listed, read_line, read_messages, write_messages};
-use crate::args::{ReportArgs, ThresholdApproveArgs, ThresholdFormat, ThresholdSignArgs};
-use crate::diagnostics::note_line;
-use crate::error::{Error, Result};
-use crate::files::{atomic, sidecar};
-use crate::output::Out;
-use crate::store::LocalKeystore;
+use bulla_cli::file::{atomic, sidecar};
+use bulla_cli::keystore::LocalKeystore;
+use bulla_cli::remote::ReportArgs;
+use bulla_command::diagnostics::note_line;
+use bulla_command::error::{Error, Result};
+use bulla_command::output::Out;
 use bulla_files::{escape_path, escape_text};
 use bulla_kms::signature::Comment;
 use bulla_threshold::{Message, ParticipantKeys, SigningSession, ThresholdError, Waiting};
