@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod count;
+mod dependencies;
 mod documents;
 mod forward;
 mod fuzz;
@@ -65,7 +66,7 @@ enum Command {
     /// tests notice
     Mutants(mutants::Args),
     /// Ask the database of RustSec about every dependency
-    Advisories(suites::AdvisoriesArgs),
+    Advisories(dependencies::AdvisoriesArgs),
     /// Build the documents as one folder of pages
     #[command(disable_help_flag = true)]
     Site(forward::Args),
@@ -86,7 +87,7 @@ fn main() -> ExitCode {
         Command::InstallC(args) => c_libraries::run(&args),
         Command::Dist(args) => forward::run("dist", &args),
         Command::Mutants(args) => mutants::run(&args),
-        Command::Advisories(args) => suites::advisories(&args),
+        Command::Advisories(args) => dependencies::advisories(&args),
         Command::Site(args) => forward::run("site", &args),
     };
     match result {

@@ -8,7 +8,7 @@ use std::{
     sync::OnceLock,
 };
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
 
 use crate::{
     context::{self, Context},
@@ -51,6 +51,15 @@ pub struct GoTool {
     pub package: &'static str,
     /// The module's version, without the `v`.
     pub version: &'static str,
+}
+
+/// A program from a Debian release that may be newer than this machine's. Where Debian's archive
+/// cannot be reached, or no longer has this version, Go builds the program, which takes minutes.
+pub struct DebianArchive {
+    /// The package in the archive, and its SHA-256 digest, for each architecture by Rust's name.
+    pub packages: [(&'static str, &'static str, &'static str); 2],
+    /// What Go builds instead.
+    pub instead: GoTool,
 }
 
 /// Holds until it is dropped that nobody else of ours installs anything: suites run beside each
@@ -298,6 +307,45 @@ pub fn go_tool(context: &Context, tool: &GoTool) -> Result<PathBuf> {
         quiet(Command::new("go").args(["install", &package]).env("GOBIN", &folder))
             .with_context(|| format!("cannot install {package} with Go"))?;
     }
+    Ok(program)
+}
+
+/// Makes sure that `tool` is in the tools folder. Returns the path of its program.
+pub fn debian_archive(context: &Context, tool: &DebianArchive) -> Result<PathBuf> {
+    let packages = tool.packages.iter().filter(|(architecture, ..)| *architecture == env::consts::ARCH);
+    for (_, package, digest) in packages {
+        match unpacked(context, tool.instead.name, package, digest) {
+            Ok(program) => return Ok(program),
+            Err(error) => eprintln!("xtask: {package} cannot be had from Debian: {error:#}"),
+        }
+    }
+    go_tool(context, &tool.instead)
+}
+
+/// The program `name` of a package in Debian's archive, without installing the package.
+fn unpacked(context: &Context, name: &str, package: &str, digest: &str) -> Result<PathBuf> {
+    let file = package.rsplit('/').next().unwrap_or_default();
+    let folder = context.tools().join(file.trim_end_matches(".deb"));
+    let program = folder.join("usr/bin").join(name);
+    debian(&DebianTool { program: "curl", package: "curl" })?;
+    let _alone = alone()?;
+    if program.is_file() {
+        return Ok(program);
+    }
+    eprintln!("xtask: downloading {file} (once)");
+    let (archive, partial) = (context.tools().join(file), folder.with_extension("partial"));
+    let url = format!("http://deb.debian.org/debian/{package}");
+    quiet(
+        Command::new("curl")
+            .args(["--fail", "--silent", "--show-error", "--location", "--output"])
+            .arg(&archive)
+            .arg(url),
+    )?;
+    let found = quiet(Command::new("sha256sum").arg(&archive))?;
+    ensure!(found.starts_with(digest), "{file} is another file than the one that was tested");
+    quiet(Command::new("dpkg-deb").arg("--extract").args([&archive, &partial]))?;
+    fs::remove_file(&archive)?;
+    fs::rename(&partial, &folder)?;
     Ok(program)
 }
 

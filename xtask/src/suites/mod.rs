@@ -42,8 +42,6 @@ use crate::{
     summary::{SuiteResult, summary},
 };
 
-pub(crate) use self::tidy::{AdvisoriesArgs, advisories};
-
 /// What `cargo xtask test` takes.
 #[derive(clap::Args)]
 #[command(

@@ -5,7 +5,7 @@ use std::{path::Path, process::Command};
 use anyhow::{Result, ensure};
 use bulla_devtools::{
     Context,
-    install::{self, DebianFile, DebianTool, GoTool},
+    install::{self, DebianArchive, DebianFile, DebianTool, GoTool},
     quiet, wine,
 };
 
@@ -27,8 +27,21 @@ const SIGNERS: [DebianTool; 3] = [
 const SSHD: DebianFile = DebianFile { path: "/usr/sbin/sshd", package: "openssh-server" };
 
 /// It writes and verifies bundles of Sigstore.
-const COSIGN: GoTool =
-    GoTool { name: "cosign", package: "github.com/sigstore/cosign/v2/cmd/cosign", version: "2.6.1" };
+const COSIGN: DebianArchive = DebianArchive {
+    packages: [
+        (
+            "x86_64",
+            "pool/main/c/cosign/cosign_2.5.0-2+b5_amd64.deb",
+            "3b6eadd27f3c4c00bfa7eab5c2397a6a15a763630c7a1d40d06ff60d24799eef",
+        ),
+        (
+            "aarch64",
+            "pool/main/c/cosign/cosign_2.5.0-2+b5_arm64.deb",
+            "158915eb65c7e024f596958972d76e7feef25355ffaa0dd57d27afb969103028",
+        ),
+    ],
+    instead: GoTool { name: "cosign", package: "github.com/sigstore/cosign/v2/cmd/cosign", version: "2.5.0" },
+};
 
 /// The packages that have a suite of their own.
 const APART: [&str; 8] = [
@@ -131,7 +144,7 @@ pub(super) fn cli(runner: &mut Runner<'_>) {
         let mut command = Command::new(python);
         command.arg("-B").arg(folder.join("test_listed.py"));
         command.env("BULLA", &programs::built(context)?.command);
-        passed_unittest(command.env("COSIGN", install::go_tool(context, &COSIGN)?), 8)
+        passed_unittest(command.env("COSIGN", install::debian_archive(context, &COSIGN)?), 8)
     });
     runner.check("the tours of the documents", |context| {
         documents::check_tours(context, &programs::built(context)?.command)

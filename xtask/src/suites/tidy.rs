@@ -1,21 +1,13 @@
 //! The suite `tidy`: checks of the code that need not run it.
 
-use std::{
-    fs,
-    path::Path,
-    process::{Command, ExitCode},
-};
+use std::{fs, path::Path, process::Command};
 
-use anyhow::{Context as _, Result, bail, ensure};
-use bulla_devtools::{
-    Context,
-    install::{self, CARGO_DENY},
-    quiet,
-};
+use anyhow::{Context as _, Result, ensure};
+use bulla_devtools::{Context, install, quiet};
 use ignore::WalkBuilder;
 
 use super::{programs, runner::Runner};
-use crate::{documents, forward::DIST, style};
+use crate::{dependencies, documents, forward::DIST, style};
 
 /// Machines without an operating system, and so without `std`: one of 32 bits, and one that has our
 /// vectors but may not use their registers, as in a kernel.
@@ -58,7 +50,7 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     runner.check("rustfmt, other workspaces", other_workspaces);
     runner.command("clippy", &mut clippy(context));
     runner.command("rustdoc", &mut rustdoc(context));
-    runner.check("licenses, bans, sources", deny);
+    runner.check("licenses and sources of the dependencies", dependencies::check);
     for target in LINTED_TARGETS {
         runner.need(target, |_| install::rust_target(target));
     }
@@ -122,19 +114,6 @@ fn rustdoc(context: &Context) -> Command {
     command
 }
 
-fn deny(context: &Context) -> Result<()> {
-    let program = install::cargo_tool(context, &CARGO_DENY)?;
-    let status = Command::new(program)
-        .current_dir(&context.root)
-        // Two versions of one crate are a warning. Its inclusion graphs are long and add nothing.
-        .args(["check", "--hide-inclusion-graph", "licenses", "bans", "sources"])
-        .status()?;
-    if !status.success() {
-        bail!("cargo deny: {status}");
-    }
-    Ok(())
-}
-
 fn no_std(runner: &mut Runner<'_>) {
     for target in BARE_TARGETS {
         runner.need(target, |_| install::rust_target(target));
@@ -162,23 +141,4 @@ fn features_alone(runner: &mut Runner<'_>) {
         command.args(["--features", feature, "--", "-D", "warnings"]);
         runner.command(&format!("{library} with the feature {feature} alone"), &mut command);
     }
-}
-
-/// What `cargo xtask advisories` takes.
-#[derive(clap::Args)]
-#[command(after_help = "Examples:\n  cargo xtask advisories\n\n\
-    It needs GitHub, so it is not a test: docs/decisions/0030-cargo-deny.md. Run it before a release, and when a dependency changes.\n\n\
-    Exit status: 0 no dependency has an advisory, 1 one has, or the database could not be read.")]
-pub(crate) struct AdvisoriesArgs {}
-
-/// `cargo xtask advisories`: asks the database of RustSec about every dependency.
-pub(crate) fn advisories(_: &AdvisoriesArgs) -> Result<ExitCode> {
-    let context = Context::find()?;
-    let program = install::cargo_tool(&context, &CARGO_DENY)?;
-    let status = Command::new(program)
-        .current_dir(&context.root)
-        .args(["check", "--hide-inclusion-graph", "advisories"])
-        .status()
-        .context("cannot start cargo-deny")?;
-    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,5 +1,6 @@
 //! Attestations of keys, and statements of succession.
 
+use crate::request::handler::routes;
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
@@ -8,7 +9,6 @@ use bulla_kms::token::TokenOperation;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::keys::{KEY_DOC, Rotation};
 use super::signatures::json;

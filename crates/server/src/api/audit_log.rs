@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::request::handler::routes;
 use axum::Json;
 use axum::extract::State;
 use bulla_kms::audit_log::{self, AuditLog, Checkpoint, ConsistencyProof, Entry, InclusionProof, Report};
@@ -12,7 +13,6 @@ use bulla_kms::{Code, KeyVersionId, Keystore, KmsError};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::operator::check_operator;
 use crate::cosigning::{log_key, trusted_log_keys};

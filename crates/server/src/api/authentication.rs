@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::num::NonZeroU32;
 
+use crate::request::handler::routes;
 use axum::extract::State;
 use axum::response::Response;
 use bulla_kms::token::TokenOperation;
@@ -10,7 +11,6 @@ use bulla_kms::{KeySelector, KeyVersionId, Keystore, KmsError, Mac, SecretBytes,
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::batch::count_items;
 use super::keys::KEY_DOC;

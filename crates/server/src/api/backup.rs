@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use crate::request::handler::routes;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
@@ -21,7 +22,6 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::operator::check_operator;
 use crate::error::{ApiError, ApiErrorCode, ErrorBody, Result};

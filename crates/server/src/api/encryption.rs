@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::num::NonZeroU32;
 
+use crate::request::handler::routes;
 use axum::extract::State;
 use axum::response::Response;
 use bulla_kms::encrypted_file;
@@ -12,7 +13,6 @@ use bulla_kms::{Code, KeyVersionId, Keystore, KeystoreProvider, KmsError};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 use zeroize::Zeroizing;
 
 use super::keys::KEY_DOC;

@@ -4,6 +4,7 @@
 use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::Arc;
 
+use crate::request::handler::routes;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -15,7 +16,6 @@ use bulla_kms::{
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use crate::error::{ApiError, ErrorBody, Result};
 use crate::request::{BodyBytes, Caller, Path, Query, encode, parse, resolve_key};

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::request::handler::routes;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -11,7 +12,6 @@ use bulla_kms::{Code, Keystore, KmsError, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::tokens::{ensure_root, find_key, last_revocation_id};
 use crate::access::{Authority, Session};

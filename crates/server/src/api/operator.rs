@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use crate::request::handler::routes;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
@@ -19,7 +20,6 @@ use prometheus_client::registry::Registry;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use crate::access::Session;
 use crate::cluster::Freshness;

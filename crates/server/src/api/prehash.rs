@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::num::NonZeroU32;
 
+use crate::request::handler::routes;
 use axum::extract::State;
 use axum::response::Response;
 use bulla_kms::Algorithm;
@@ -11,7 +12,6 @@ use bulla_kms::token::TokenOperation;
 use serde::Deserialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::keys::KEY_DOC;
 use super::signatures::{Signed, json, write_one};

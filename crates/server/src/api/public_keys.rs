@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 
+use crate::request::handler::routes;
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
@@ -13,7 +14,6 @@ use bulla_kms::{Algorithm, Attestation, Code, KeyId, Keystore, KmsError, NamedPu
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::keys::KEY_DOC;
 use super::signatures::json;

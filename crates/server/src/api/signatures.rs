@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::num::NonZeroU32;
 use std::ops::Range;
 
+use crate::request::handler::routes;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
@@ -15,7 +16,6 @@ use serde_json::json;
 use utoipa::ToSchema;
 use utoipa::openapi::{OpenApi, RefOr, Schema};
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::batch::{BatchKeys, DecodedBuffer, count_items, key_of, sign_items, verify_items, write_error};
 use super::keys::KEY_DOC;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::request::handler::routes;
 use axum::Json;
 use axum::extract::State;
 use bulla_kms::SignatureFile;
@@ -10,7 +11,6 @@ use bulla_kms::token::TokenOperation;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::keys::KEY_DOC;
 use crate::error::{ApiError, ErrorBody, Result};

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::num::NonZeroU32;
 
+use crate::request::handler::routes;
 use axum::extract::State;
 use axum::response::Response;
 use bulla_kms::token::TokenOperation;
@@ -13,7 +14,6 @@ use bulla_kms::{
 use serde::{Deserialize, Serialize, Serializer};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 use zeroize::Zeroizing;
 
 use super::batch::count_items;

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU64;
 
+use crate::request::handler::routes;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -11,7 +12,6 @@ use bulla_kms::{Code, KeyId, KeySelector, Keystore, Name, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use crate::cluster::Revocation;
 use crate::error::{ApiError, ErrorBody, Result};

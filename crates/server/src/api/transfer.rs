@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::num::NonZeroU32;
 
+use crate::request::handler::routes;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -15,7 +16,6 @@ use bulla_kms::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 use zeroize::Zeroizing;
 
 use super::keys::{KEY_DOC, KeyView, Rotation, default_purpose};

@@ -3,6 +3,7 @@
 mod body;
 mod caller;
 mod cross_site;
+pub(crate) mod handler;
 mod parameters;
 mod under_policies;
 

@@ -7,6 +7,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use crate::request::handler::{erased, routes};
 use axum::Extension;
 use axum::extract::State;
 use axum::http::{Method, StatusCode};
@@ -18,7 +19,6 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
-use utoipa_axum::routes;
 use zeroize::Zeroizing;
 
 use super::answer::{self, Envelope, Result, VaultError, VaultErrorBody};
@@ -40,23 +40,22 @@ use crate::service::Worker;
 
 pub(super) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new()
-        .routes(routes!(transit_login_approle).map(|router| router.put(transit_login_approle)))
+        .routes(routes!(transit_login_approle).map(|router| router.put(erased(transit_login_approle))))
         .routes(routes!(approle_role_id))
         .routes(
-            routes!(approle_new_secret_id, approle_secret_ids)
-                .map(|router| router.put(approle_new_secret_id).fallback(approle_list_method)),
+            routes!(approle_new_secret_id, approle_secret_ids).map(|router| {
+                router.put(erased(approle_new_secret_id)).fallback(erased(approle_list_method))
+            }),
         )
-        .routes(routes!(approle_custom_secret_id).map(|router| router.put(approle_custom_secret_id)))
-        .routes(routes!(approle_lookup_secret_id).map(|router| router.put(approle_lookup_secret_id)))
-        .routes(
-            routes!(approle_destroy_secret_id)
-                .map(|router| router.put(approle_destroy_secret_id).delete(approle_destroy_secret_id)),
-        )
-        .routes(routes!(approle_lookup_accessor).map(|router| router.put(approle_lookup_accessor)))
-        .routes(
-            routes!(approle_destroy_accessor)
-                .map(|router| router.put(approle_destroy_accessor).delete(approle_destroy_accessor)),
-        )
+        .routes(routes!(approle_custom_secret_id).map(|router| router.put(erased(approle_custom_secret_id))))
+        .routes(routes!(approle_lookup_secret_id).map(|router| router.put(erased(approle_lookup_secret_id))))
+        .routes(routes!(approle_destroy_secret_id).map(|router| {
+            router.put(erased(approle_destroy_secret_id)).delete(erased(approle_destroy_secret_id))
+        }))
+        .routes(routes!(approle_lookup_accessor).map(|router| router.put(erased(approle_lookup_accessor))))
+        .routes(routes!(approle_destroy_accessor).map(|router| {
+            router.put(erased(approle_destroy_accessor)).delete(erased(approle_destroy_accessor))
+        }))
 }
 
 /// A login with a role id and a secret id.

@@ -1,6 +1,7 @@
 //! `/v1/transit/backup` and `restore`: one key as an encrypted text, which this service restores.
 //! And `/v1/transit/config/keys` and `cache-config`, which have nothing to set here.
 
+use crate::request::handler::{erased, routes};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
@@ -9,7 +10,6 @@ use bulla_kms::{Code, KeyChange, KeyId, Keystore, KmsError, Name};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
-use utoipa_axum::routes;
 
 use super::answer::{self, Envelope, Result, VaultError, VaultErrorBody};
 use super::keys::{KEY_NAME_DOC, existing, find, label, missing};
@@ -20,10 +20,12 @@ use crate::service::Worker;
 pub(super) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new()
         .routes(routes!(transit_backup))
-        .routes(routes!(transit_restore).map(|router| router.put(transit_restore)))
-        .routes(routes!(transit_restore_as).map(|router| router.put(transit_restore_as)))
-        .routes(routes!(transit_upsert, transit_set_upsert).map(|router| router.put(transit_set_upsert)))
-        .routes(routes!(transit_cache, transit_set_cache).map(|router| router.put(transit_set_cache)))
+        .routes(routes!(transit_restore).map(|router| router.put(erased(transit_restore))))
+        .routes(routes!(transit_restore_as).map(|router| router.put(erased(transit_restore_as))))
+        .routes(
+            routes!(transit_upsert, transit_set_upsert).map(|router| router.put(erased(transit_set_upsert))),
+        )
+        .routes(routes!(transit_cache, transit_set_cache).map(|router| router.put(erased(transit_set_cache))))
 }
 
 /// A backup.

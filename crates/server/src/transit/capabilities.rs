@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::request::handler::{erased, routes};
 use axum::extract::State;
 use axum::response::Response;
 use bulla_kms::token::TokenOperation;
@@ -12,7 +13,6 @@ use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
-use utoipa_axum::routes;
 
 use super::answer::{self, Envelope, Result, VaultError, VaultErrorBody};
 use super::keys::is_visible;
@@ -24,8 +24,10 @@ use crate::service::Worker;
 
 pub(super) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new()
-        .routes(routes!(transit_capabilities_self).map(|router| router.put(transit_capabilities_self)))
-        .routes(routes!(transit_capabilities).map(|router| router.put(transit_capabilities)))
+        .routes(
+            routes!(transit_capabilities_self).map(|router| router.put(erased(transit_capabilities_self))),
+        )
+        .routes(routes!(transit_capabilities).map(|router| router.put(erased(transit_capabilities))))
 }
 
 /// What every caller may do to its own token, and to those that were made from it.

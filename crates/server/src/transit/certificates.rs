@@ -3,6 +3,7 @@
 
 use std::num::NonZeroU32;
 
+use crate::request::handler::{erased, routes};
 use axum::extract::State;
 use axum::response::Response;
 use bulla_kms::prehash::{HashFunction, RsaPadding};
@@ -12,7 +13,6 @@ use bulla_kms::{Algorithm, Attestation, Code, KeyChange, KeyUsage, KeyVersionId,
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
-use utoipa_axum::routes;
 use x509_cert::Certificate;
 use x509_cert::der::asn1::{Any, BitString, ObjectIdentifier};
 use x509_cert::der::pem::{LineEnding, encode_string};
@@ -31,8 +31,8 @@ use crate::service::Worker;
 
 pub(super) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new()
-        .routes(routes!(transit_csr).map(|router| router.put(transit_csr)))
-        .routes(routes!(transit_set_certificate).map(|router| router.put(transit_set_certificate)))
+        .routes(routes!(transit_csr).map(|router| router.put(erased(transit_csr))))
+        .routes(routes!(transit_set_certificate).map(|router| router.put(erased(transit_set_certificate))))
 }
 
 const NO_SUCH_VERSION: &str = "no such key version";

@@ -2,6 +2,7 @@
 
 use std::num::{NonZeroU32, NonZeroU64};
 
+use crate::request::handler::{erased, routes};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -13,7 +14,6 @@ use bulla_kms::{
 use serde::Deserialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
-use utoipa_axum::routes;
 
 use super::answer::{self, Envelope};
 use super::answer::{Result, VaultError, VaultErrorBody};
@@ -26,10 +26,10 @@ use crate::service::Worker;
 
 pub(super) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new()
-        .routes(routes!(transit_create, transit_delete).map(|router| router.put(transit_create)))
-        .routes(routes!(transit_rotate).map(|router| router.put(transit_rotate)))
-        .routes(routes!(transit_configure).map(|router| router.put(transit_configure)))
-        .routes(routes!(transit_trim).map(|router| router.put(transit_trim)))
+        .routes(routes!(transit_create, transit_delete).map(|router| router.put(erased(transit_create))))
+        .routes(routes!(transit_rotate).map(|router| router.put(erased(transit_rotate))))
+        .routes(routes!(transit_configure).map(|router| router.put(erased(transit_configure))))
+        .routes(routes!(transit_trim).map(|router| router.put(erased(transit_trim))))
 }
 
 /// The purpose of keys that clients of Vault make.

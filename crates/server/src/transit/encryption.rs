@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::num::NonZeroU32;
 
+use crate::request::handler::{erased, routes};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -15,7 +16,6 @@ use bulla_kms::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
-use utoipa_axum::routes;
 
 use super::answer::{self, Envelope, ErrorOrResults, Result, VaultError, VaultErrorBody};
 use super::batch::{Batch, FailureStatus, JSON_FRAME_LEN, RequestForm, check_not_empty, cost_of};
@@ -32,10 +32,10 @@ use crate::service::Worker;
 
 pub(super) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new()
-        .routes(routes!(transit_encrypt).map(|router| router.put(transit_encrypt)))
-        .routes(routes!(transit_decrypt).map(|router| router.put(transit_decrypt)))
-        .routes(routes!(transit_rewrap).map(|router| router.put(transit_rewrap)))
-        .routes(routes!(transit_datakey).map(|router| router.put(transit_datakey)))
+        .routes(routes!(transit_encrypt).map(|router| router.put(erased(transit_encrypt))))
+        .routes(routes!(transit_decrypt).map(|router| router.put(erased(transit_decrypt))))
+        .routes(routes!(transit_rewrap).map(|router| router.put(erased(transit_rewrap))))
+        .routes(routes!(transit_datakey).map(|router| router.put(erased(transit_datakey))))
 }
 
 const KEY_NOT_FOUND: &str = "encryption key not found";

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::request::handler::routes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
@@ -12,7 +13,6 @@ use bulla_kms::{Attestation, Code, KeyUsage, KeyVersionId, KmsError, PublicKey};
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 use zeroize::Zeroizing;
 
 use super::answer::{self, Envelope, Result, VaultError, VaultErrorBody};

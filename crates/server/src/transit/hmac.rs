@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 
+use crate::request::handler::{erased, routes};
 use axum::extract::State;
 use axum::response::Response;
 use base64_simd::STANDARD;
@@ -12,7 +13,6 @@ use bulla_kms::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
-use utoipa_axum::routes;
 
 use super::answer::{self, Envelope, Result, VaultError, VaultErrorBody, write_results};
 use super::batch::{cost_of, run_each};
@@ -30,8 +30,8 @@ use crate::service::Worker;
 
 pub(super) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new()
-        .routes(routes!(transit_hmac).map(|router| router.put(transit_hmac)))
-        .routes(routes!(transit_hmac_with_hash).map(|router| router.put(transit_hmac_with_hash)))
+        .routes(routes!(transit_hmac).map(|router| router.put(erased(transit_hmac))))
+        .routes(routes!(transit_hmac_with_hash).map(|router| router.put(erased(transit_hmac_with_hash))))
 }
 
 /// What to authenticate. Fields that are not here are ignored, as Vault ignores them.

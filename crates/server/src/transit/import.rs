@@ -5,6 +5,7 @@
 
 use std::num::NonZeroU32;
 
+use crate::request::handler::{erased, routes};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
@@ -14,7 +15,6 @@ use bulla_kms::{Algorithm, Code, KeyId, Keystore, KmsError, Name, NewKey, Public
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
-use utoipa_axum::routes;
 
 use super::answer::{self, Envelope, Result, VaultError, VaultErrorBody};
 use super::change::{derivation, new_key};
@@ -26,8 +26,8 @@ use crate::service::Worker;
 pub(super) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new()
         .routes(routes!(transit_wrapping_key))
-        .routes(routes!(transit_import).map(|router| router.put(transit_import)))
-        .routes(routes!(transit_import_version).map(|router| router.put(transit_import_version)))
+        .routes(routes!(transit_import).map(|router| router.put(erased(transit_import))))
+        .routes(routes!(transit_import_version).map(|router| router.put(erased(transit_import_version))))
 }
 
 /// The purpose of the keys for which clients wrap what they import: one in each tenant.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use crate::request::handler::{erased, routes};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::Method;
@@ -18,7 +19,6 @@ use bulla_kms::{
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
-use utoipa_axum::routes;
 
 use super::answer;
 use super::answer::{Envelope, Result, VaultError, VaultErrorBody};
@@ -29,9 +29,9 @@ use crate::request::{Caller, encode, resolve_key};
 use crate::service::Worker;
 
 pub(super) fn routes() -> OpenApiRouter<Worker> {
-    let listed = axum::routing::get(transit_list).fallback(list_method);
+    let listed = axum::routing::get(erased(transit_list)).fallback(erased(list_method));
     OpenApiRouter::new()
-        .routes(routes!(transit_list).map(|router| router.fallback(list_method)))
+        .routes(routes!(transit_list).map(|router| router.fallback(erased(list_method))))
         .route("/v1/transit/keys/", listed)
         .routes(routes!(transit_read))
 }

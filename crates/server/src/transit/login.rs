@@ -1,11 +1,11 @@
 //! Logging in as clients of Vault do: by JWT, as a pod of Kubernetes, with a client certificate.
 
+use crate::request::handler::{erased, routes};
 use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
-use utoipa_axum::routes;
 
 use super::answer::{Result, VaultError, VaultErrorBody};
 use super::auth::{Auth, AuthAnswer};
@@ -18,9 +18,11 @@ use crate::service::Worker;
 
 pub(super) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new()
-        .routes(routes!(transit_login_jwt).map(|router| router.put(transit_login_jwt)))
-        .routes(routes!(transit_login_kubernetes).map(|router| router.put(transit_login_kubernetes)))
-        .routes(routes!(transit_login_certificate).map(|router| router.put(transit_login_certificate)))
+        .routes(routes!(transit_login_jwt).map(|router| router.put(erased(transit_login_jwt))))
+        .routes(routes!(transit_login_kubernetes).map(|router| router.put(erased(transit_login_kubernetes))))
+        .routes(
+            routes!(transit_login_certificate).map(|router| router.put(erased(transit_login_certificate))),
+        )
 }
 
 /// A login.

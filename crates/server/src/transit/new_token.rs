@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use crate::request::handler::{erased, routes};
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
@@ -11,7 +12,6 @@ use bulla_kms::{Code, Keystore, KmsError, Name, Timestamp};
 use serde::Deserialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
-use utoipa_axum::routes;
 
 use super::answer::{Result, VaultError, VaultErrorBody};
 use super::auth::{Auth, AuthAnswer};
@@ -27,8 +27,8 @@ use crate::service::Worker;
 
 pub(super) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new()
-        .routes(routes!(transit_create_token).map(|router| router.put(transit_create_token)))
-        .routes(routes!(transit_create_orphan).map(|router| router.put(transit_create_orphan)))
+        .routes(routes!(transit_create_token).map(|router| router.put(erased(transit_create_token))))
+        .routes(routes!(transit_create_orphan).map(|router| router.put(erased(transit_create_orphan))))
 }
 
 /// How long a minted token lives whose lifetime nobody says: Vault's 32 days.

@@ -2,6 +2,7 @@
 //!
 //! They are files of the settings, so nothing here changes them.
 
+use crate::request::handler::{erased, routes};
 use axum::extract::{Query, State};
 use axum::http::Method;
 use axum::response::Response;
@@ -10,7 +11,6 @@ use bulla_kms::token::TokenOperation;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
-use utoipa_axum::routes;
 
 use super::answer::{self, Envelope, Result, VaultError, VaultErrorBody};
 use super::request::{PathName, VaultCaller};
@@ -20,10 +20,10 @@ use crate::service::Worker;
 
 pub(super) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new()
-        .routes(routes!(policies_list).map(|router| router.fallback(policies_other_method)))
-        .routes(routes!(policies_read).map(|router| router.fallback(policies_unchanged)))
-        .routes(routes!(policies_old_list).map(|router| router.fallback(policies_old_other_method)))
-        .routes(routes!(policies_old_read).map(|router| router.fallback(policies_unchanged)))
+        .routes(routes!(policies_list).map(|router| router.fallback(erased(policies_other_method))))
+        .routes(routes!(policies_read).map(|router| router.fallback(erased(policies_unchanged))))
+        .routes(routes!(policies_old_list).map(|router| router.fallback(erased(policies_old_other_method))))
+        .routes(routes!(policies_old_read).map(|router| router.fallback(erased(policies_unchanged))))
 }
 
 /// The names of policies.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::ops::Range;
 
+use crate::request::handler::{erased, routes};
 use axum::extract::State;
 use axum::response::Response;
 use bulla_kms::token::TokenOperation;
@@ -13,7 +14,6 @@ use bulla_kms::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
-use utoipa_axum::routes;
 
 use super::answer::{Envelope, Result, VaultError, VaultErrorBody, write_results};
 use super::keys::{KEY_NAME_DOC, find, missing, selector, version_error};
@@ -28,10 +28,10 @@ use crate::service::{BatchCost, Worker};
 
 pub(super) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new()
-        .routes(routes!(transit_sign).map(|router| router.put(transit_sign)))
-        .routes(routes!(transit_sign_with_hash).map(|router| router.put(transit_sign_with_hash)))
-        .routes(routes!(transit_verify).map(|router| router.put(transit_verify)))
-        .routes(routes!(transit_verify_with_hash).map(|router| router.put(transit_verify_with_hash)))
+        .routes(routes!(transit_sign).map(|router| router.put(erased(transit_sign))))
+        .routes(routes!(transit_sign_with_hash).map(|router| router.put(erased(transit_sign_with_hash))))
+        .routes(routes!(transit_verify).map(|router| router.put(erased(transit_verify))))
+        .routes(routes!(transit_verify_with_hash).map(|router| router.put(erased(transit_verify_with_hash))))
 }
 
 /// What to sign. Fields that are not here are ignored, as Vault ignores them.

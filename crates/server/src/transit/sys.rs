@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::request::handler::{erased, routes};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
@@ -13,7 +14,6 @@ use bulla_kms::{SecretString, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
-use utoipa_axum::routes;
 
 use super::answer;
 use super::answer::{Envelope, Result, VaultError, VaultErrorBody};
@@ -30,11 +30,11 @@ pub(super) fn routes() -> OpenApiRouter<Worker> {
         .routes(routes!(transit_seal_status))
         .routes(routes!(transit_leader))
         .routes(routes!(transit_initialized))
-        .routes(routes!(transit_seal).map(|router| router.post(transit_seal)))
-        .routes(routes!(transit_unseal).map(|router| router.post(transit_unseal)))
+        .routes(routes!(transit_seal).map(|router| router.post(erased(transit_seal))))
+        .routes(routes!(transit_unseal).map(|router| router.post(erased(transit_unseal))))
         .routes(routes!(transit_mounts))
         .routes(routes!(transit_mount))
-        .route("/v1/sys/internal/ui/mounts/{path}/{*rest}", get(mount_of_path))
+        .route("/v1/sys/internal/ui/mounts/{path}/{*rest}", get(erased(mount_of_path)))
 }
 
 /// The statuses to answer with. Other parameters, such as `drsecondarycode`,

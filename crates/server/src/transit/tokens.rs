@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use crate::request::handler::{erased, routes};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
@@ -14,7 +15,6 @@ use bulla_kms::{Keystore, Name, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
-use utoipa_axum::routes;
 
 use super::answer::{self, Envelope, Result, VaultError, VaultErrorBody};
 use super::request::{OptionalSecret, OptionalText, SecretVaultContent, VaultBody, VaultCaller};
@@ -26,14 +26,14 @@ use crate::service::{RevokedBy, RowFolder, RowKind, Worker, run_off_thread};
 pub(super) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new()
         .routes(routes!(transit_lookup_self))
-        .routes(routes!(transit_lookup, transit_lookup_own).map(|router| router.put(transit_lookup)))
-        .routes(routes!(transit_lookup_accessor).map(|router| router.put(transit_lookup_accessor)))
-        .routes(routes!(transit_renew_self).map(|router| router.put(transit_renew_self)))
-        .routes(routes!(transit_renew).map(|router| router.put(transit_renew)))
-        .routes(routes!(transit_renew_accessor).map(|router| router.put(transit_renew_accessor)))
-        .routes(routes!(transit_revoke_self).map(|router| router.put(transit_revoke_self)))
-        .routes(routes!(transit_revoke).map(|router| router.put(transit_revoke)))
-        .routes(routes!(transit_revoke_accessor).map(|router| router.put(transit_revoke_accessor)))
+        .routes(routes!(transit_lookup, transit_lookup_own).map(|router| router.put(erased(transit_lookup))))
+        .routes(routes!(transit_lookup_accessor).map(|router| router.put(erased(transit_lookup_accessor))))
+        .routes(routes!(transit_renew_self).map(|router| router.put(erased(transit_renew_self))))
+        .routes(routes!(transit_renew).map(|router| router.put(erased(transit_renew))))
+        .routes(routes!(transit_renew_accessor).map(|router| router.put(erased(transit_renew_accessor))))
+        .routes(routes!(transit_revoke_self).map(|router| router.put(erased(transit_revoke_self))))
+        .routes(routes!(transit_revoke).map(|router| router.put(erased(transit_revoke))))
+        .routes(routes!(transit_revoke_accessor).map(|router| router.put(erased(transit_revoke_accessor))))
 }
 
 /// What a token permits, and for how long.

@@ -1,5 +1,6 @@
 //! `/v1/transit/random` and `/v1/transit/hash`: what needs no key.
 
+use crate::request::handler::{erased, routes};
 use axum::extract::State;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
@@ -7,7 +8,6 @@ use sha2::{Digest as _, Sha224, Sha256, Sha384, Sha512};
 use sha3::{Sha3_224, Sha3_256, Sha3_384, Sha3_512};
 use utoipa::ToSchema;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
-use utoipa_axum::routes;
 
 use super::answer::{self, Envelope, Result, VaultError, VaultErrorBody};
 use super::request::{OptionalText, PathName, VaultBody, VaultCaller, decode_into, number};
@@ -17,11 +17,11 @@ use crate::service::Worker;
 
 pub(super) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new()
-        .routes(routes!(transit_random).map(|router| router.put(transit_random)))
-        .routes(routes!(transit_random_of).map(|router| router.put(transit_random_of)))
-        .routes(routes!(transit_random_from).map(|router| router.put(transit_random_from)))
-        .routes(routes!(transit_hash).map(|router| router.put(transit_hash)))
-        .routes(routes!(transit_hash_by).map(|router| router.put(transit_hash_by)))
+        .routes(routes!(transit_random).map(|router| router.put(erased(transit_random))))
+        .routes(routes!(transit_random_of).map(|router| router.put(erased(transit_random_of))))
+        .routes(routes!(transit_random_from).map(|router| router.put(erased(transit_random_from))))
+        .routes(routes!(transit_hash).map(|router| router.put(erased(transit_hash))))
+        .routes(routes!(transit_hash_by).map(|router| router.put(erased(transit_hash_by))))
 }
 
 /// How the answer writes bytes.

@@ -4,6 +4,7 @@
 //! answer is a row of the service, so every node has it, and it is there after a restart. It is
 //! taken by removing the row, which of several callers and nodes one does.
 
+use crate::request::handler::{erased, routes};
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -15,7 +16,6 @@ use hyper::body::Bytes;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
-use utoipa_axum::routes;
 use zeroize::Zeroizing;
 
 use super::answer::{self, Envelope, Result, VaultError, VaultErrorBody};
@@ -28,10 +28,13 @@ use crate::service::{OwnerDigest, RowFolder, RowKind, ServiceRow, ServiceRows, W
 
 pub(super) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new()
-        .routes(routes!(transit_wrap).map(|router| router.put(transit_wrap)))
-        .routes(routes!(transit_unwrap).map(|router| router.put(transit_unwrap)))
-        .routes(routes!(transit_wrapping, transit_own_wrapping).map(|router| router.put(transit_wrapping)))
-        .routes(routes!(transit_rewrap_answer).map(|router| router.put(transit_rewrap_answer)))
+        .routes(routes!(transit_wrap).map(|router| router.put(erased(transit_wrap))))
+        .routes(routes!(transit_unwrap).map(|router| router.put(erased(transit_unwrap))))
+        .routes(
+            routes!(transit_wrapping, transit_own_wrapping)
+                .map(|router| router.put(erased(transit_wrapping))),
+        )
+        .routes(routes!(transit_rewrap_answer).map(|router| router.put(erased(transit_rewrap_answer))))
 }
 
 const WRAP_TTL: &str = "x-vault-wrap-ttl";

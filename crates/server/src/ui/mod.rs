@@ -4,11 +4,11 @@
 
 use std::sync::LazyLock;
 
+use crate::request::handler::routes;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, Uri, header};
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use crate::error::{ApiError, ApiErrorCode, ErrorBody, Result};
 use crate::service::Worker;
