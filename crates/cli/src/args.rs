@@ -239,12 +239,23 @@ pub(crate) enum SignatureFormat {
     /// PATH.sig: a model, file or folder, by OpenSSF Model Signing; `model_signing verify key`
     /// verifies it. ECDSA keys only
     Oms,
+    /// PATH.jws: a JSON Web Signature with a detached payload; libraries for JOSE verify it.
+    /// Ed25519, ECDSA, RSA and ML-DSA keys; the whole file must fit into memory
+    Jws,
 }
 
 impl SignatureFormat {
     /// In the order in which `bulla verify` looks for signature files.
-    pub(crate) const ALL: [Self; 7] =
-        [Self::Bulla, Self::Minisign, Self::Ssh, Self::Signify, Self::Dsse, Self::Sigstore, Self::Oms];
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Bulla,
+        Self::Minisign,
+        Self::Ssh,
+        Self::Signify,
+        Self::Dsse,
+        Self::Sigstore,
+        Self::Oms,
+        Self::Jws,
+    ];
 
     /// Its name on the command line.
     pub(crate) fn name(self) -> &'static str {
@@ -256,6 +267,7 @@ impl SignatureFormat {
             Self::Dsse => "dsse",
             Self::Sigstore => "sigstore",
             Self::Oms => "oms",
+            Self::Jws => "jws",
         }
     }
 
@@ -267,6 +279,7 @@ impl SignatureFormat {
             Self::Ssh | Self::Signify | Self::Oms => ".sig",
             Self::Dsse => ".intoto.jsonl",
             Self::Sigstore => ".sigstore.json",
+            Self::Jws => ".jws",
         }
     }
 }
@@ -324,6 +337,7 @@ Examples:
   bulla sign --format dsse --predicate build.json --predicate-type https://slsa.dev/provenance/v1 dist
   bulla sign --format sigstore --key releases app.tar.gz
   bulla sign --format oms --key models --model-digest blake3 model
+  bulla sign --format jws report.json
   bulla sign --server https://keys.example.org:8200 --token-file token --key releases app.tar.gz
   tar c src | bulla sign - --output src.tar.bulla
 

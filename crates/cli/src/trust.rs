@@ -195,7 +195,7 @@ impl Trust {
         }
     }
 
-    /// The trusted key that made a signature of DSSE or Sigstore. Such a signature names its key at
+    /// The trusted key that made a signature of DSSE, Sigstore or JWS. Such a signature names its key at
     /// most by a hint that nothing covers, so each key is tried.
     pub(crate) fn message_signer(
         &self,
@@ -234,6 +234,15 @@ impl Trust {
                          see --public-key",
                 )),
             },
+        }
+    }
+
+    /// Whether a key version with this id is trusted.
+    pub(crate) fn has_version(&self, id: &str) -> bool {
+        let Ok(id) = id.parse::<KeyVersionId>() else { return false };
+        match &self.keys {
+            TrustedKeys::Given(keys) => keys.ours.iter().any(|given| given.name.as_ref() == Some(&id)),
+            TrustedKeys::Keystore(keys) => version(keys, &id).is_ok(),
         }
     }
 
@@ -481,7 +490,11 @@ impl GivenKey {
         if text.starts_with("-----BEGIN PUBLIC KEY")
             && let Ok(key) = SshKey::from_pem(text)
         {
-            return Ok(AnyKey::Ssh(key));
+            // Where the keystore knows RSA, its own signature files have such keys.
+            return Ok(match Self::parse(text) {
+                Ok(ours) if ours.key.algorithm().is_rsa() => AnyKey::Ours(ours),
+                _ => AnyKey::Ssh(key),
+            });
         }
         Self::parse(text).map(AnyKey::Ours)
     }

@@ -106,8 +106,8 @@ pub use self::operation::Operation;
 pub use self::pages::Pages;
 pub use self::service::{Backup, Health, Readiness, SealStatus, StoreFreshness};
 pub use self::signing::{
-    HashFunction, Prehash, RsaPadding, SignItem, Signature, SignatureScheme, SignedStatement, Statement,
-    StatementKind, Verdict, VerifyItem,
+    HashFunction, Prehash, RsaPadding, SignItem, Signature, SignatureScheme, SignedJwt, SignedStatement,
+    Statement, StatementKind, Verdict, VerifyItem,
 };
 pub use self::symmetric::{
     Ciphertext, DataKey, DataKeyLength, DecryptItem, EncryptItem, EncryptionOptions, Mac, Plaintext,

@@ -87,6 +87,7 @@ operations! {
     RevokeVersion => "keys_revoke_version", POST "/api/v1/keys/{key}/versions/{version}/revoke", Change;
     Sign => "signatures_sign", POST "/api/v1/keys/{key}/sign", None;
     SignDigest => "signatures_sign_digest", POST "/api/v1/keys/{key}/sign-digest", None;
+    SignJwt => "jwt_sign", POST "/api/v1/keys/{key}/sign-jwt", None;
     SignStatement => "signatures_sign_statement", POST "/api/v1/keys/{key}/sign-statement", None;
     Verify => "signatures_verify", POST "/api/v1/keys/{key}/verify", None;
     VerifyDigest => "signatures_verify_digest", POST "/api/v1/keys/{key}/verify-digest", None;

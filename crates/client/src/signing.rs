@@ -1,6 +1,9 @@
 //! Signing and verifying: messages, digests, statements, and many messages at once.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::batch::{BatchItem, ITEM_FRAME_LEN};
 use crate::client::Client;
@@ -150,6 +153,22 @@ pub struct SignedStatement {
     pub version: u32,
     /// The text of the signature file. For a manifest, its body follows.
     pub signature_file: String,
+}
+
+/// A signed JWT.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct SignedJwt {
+    /// The key version id of the version that signed, which is also the JWT's `kid`.
+    pub key: String,
+    /// The number of that version.
+    pub version: u32,
+    /// The JWT, in the compact form.
+    pub jwt: String,
+    /// Its claim `jti`.
+    pub id: String,
+    /// When it expires, in RFC 3339.
+    pub expires: String,
 }
 
 /// One message to sign.
@@ -389,6 +408,35 @@ impl Client {
         let Statement { kind, digest, size, comment, prehash } = statement;
         let body = Body { kind: *kind, digest: Base64(digest), size: *size, comment, prehash: *prehash };
         self.call(Call::of_key(Operation::SignStatement, key).body(&body)).await
+    }
+
+    /// Signs a JWT with a key that the service's settings name for that. The service sets `iss`,
+    /// `iat`, `nbf`, `exp` and `jti`, and permits the audiences of its settings. Without a lifetime,
+    /// the JWT lives as long as the settings permit; of a lifetime, whole seconds count.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// let claims = [("sub", "job-7"), ("aud", "https://api.example.org")];
+    /// let claims = claims.map(|(name, value)| (name.to_owned(), value.into())).into_iter().collect();
+    /// let signed = client.sign_jwt("jobs", &claims, None).await?;
+    /// println!("{}", signed.jwt);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn sign_jwt(
+        &self,
+        key: &str,
+        claims: &Map<String, Value>,
+        lifetime: Option<Duration>,
+    ) -> Result<SignedJwt> {
+        #[derive(Serialize)]
+        struct Body<'a> {
+            claims: &'a Map<String, Value>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            lifetime_seconds: Option<u64>,
+        }
+        let body = Body { claims, lifetime_seconds: lifetime.map(|lifetime| lifetime.as_secs()) };
+        self.call(Call::of_key(Operation::SignJwt, key).body(&body)).await
     }
 
     /// Signs many messages: a signature or an error for each, in their order. An item's error does

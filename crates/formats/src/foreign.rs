@@ -2,11 +2,12 @@
 
 use crate::dsse::Envelope;
 use crate::error::FormatError;
+use crate::jws::JwsSignature;
 use crate::minisign::MinisignSignature;
 use crate::signify::SignifySignature;
 use crate::sigstore::SigstoreBundle;
 use crate::ssh::SshSignature;
-use crate::{minisign, ssh};
+use crate::{jws, minisign, ssh};
 
 /// The most bytes of a signature file, without an embedded message.
 pub const MAX_SIGNATURE_LEN: usize = 64 << 10;
@@ -28,6 +29,8 @@ pub enum ForeignFormat {
     Dsse,
     /// A bundle of Sigstore.
     Sigstore,
+    /// A JSON Web Signature in the compact form.
+    Jws,
 }
 
 impl ForeignFormat {
@@ -43,6 +46,9 @@ impl ForeignFormat {
     pub fn detect(bytes: &[u8]) -> Option<Self> {
         if ssh::begins_like_one(bytes) {
             return Some(Self::Ssh);
+        }
+        if jws::begins_like_one(bytes) {
+            return Some(Self::Jws);
         }
         if bytes.trim_ascii_start().starts_with(b"{") {
             return detect_json(bytes);
@@ -70,6 +76,8 @@ pub enum ForeignSignature {
     Dsse(Envelope),
     /// A bundle of Sigstore.
     Sigstore(Box<SigstoreBundle>),
+    /// A JSON Web Signature.
+    Jws(JwsSignature),
 }
 
 impl ForeignSignature {
@@ -85,6 +93,7 @@ impl ForeignSignature {
             Some(ForeignFormat::Signify) => Some(Self::Signify(SignifySignature::parse(bytes)?)),
             Some(ForeignFormat::Dsse) => Some(Self::Dsse(Envelope::parse(bytes)?)),
             Some(ForeignFormat::Sigstore) => Some(Self::Sigstore(Box::new(SigstoreBundle::parse(bytes)?))),
+            Some(ForeignFormat::Jws) => Some(Self::Jws(JwsSignature::parse(bytes)?)),
         })
     }
 
@@ -106,6 +115,7 @@ impl ForeignSignature {
             Self::Signify(_) => ForeignFormat::Signify,
             Self::Dsse(_) => ForeignFormat::Dsse,
             Self::Sigstore(_) => ForeignFormat::Sigstore,
+            Self::Jws(_) => ForeignFormat::Jws,
         }
     }
 

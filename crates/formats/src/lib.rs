@@ -1,5 +1,6 @@
 //! Signatures in the formats that people verify already: those of minisign, OpenSSH and signify,
-//! statements of in-toto in envelopes of DSSE, bundles of Sigstore, and signatures of models.
+//! statements of in-toto in envelopes of DSSE, bundles of Sigstore, signatures of models, and JSON
+//! Web Signatures.
 //!
 //! Each format is one module, which reads and writes it. What they share is here: how a file is
 //! read for a signature ([`Coverage`]), how a key signs ([`MessageSigner`]), and which formats
@@ -50,12 +51,14 @@ mod error;
 mod foreign;
 pub mod in_toto;
 mod json;
+pub mod jws;
 mod message_key;
 pub mod minisign;
 pub mod oms;
 pub mod signify;
 pub mod sigstore;
 pub mod ssh;
+mod verifying_key;
 
 pub use self::content::{ContentHasher, Coverage, MAX_WHOLE_LEN};
 pub use self::digests::{DigestAlgorithm, MultiHasher};

@@ -4,6 +4,7 @@ use bulla_kms::{Algorithm, PublicKey, transfer};
 
 use crate::error::{FormatError, MessageSigner};
 use crate::ssh::SshKey;
+use crate::verifying_key::VerifyingKey;
 
 /// A public key that may verify a message.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +16,14 @@ pub enum MessageKey<'a> {
 }
 
 impl MessageKey<'_> {
+    /// The key in the form that verifies signatures of any algorithm.
+    pub(crate) fn verifying_key(self) -> Option<VerifyingKey> {
+        match self {
+            Self::Kms(key) => VerifyingKey::of(key),
+            Self::Ssh(key) => key.verifying_key(),
+        }
+    }
+
     /// Whether a signature of the message verifies with this key. One of ECDSA is in DER, and
     /// either value of s verifies.
     pub(crate) fn verifies(self, message: &[u8], signature: &[u8]) -> bool {

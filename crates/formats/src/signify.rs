@@ -10,6 +10,7 @@ use bulla_kms::{Algorithm, PublicKey};
 
 use crate::dsse::MESSAGE_PREFIX;
 use crate::error::{FormatError, MessageSigner};
+use crate::jws;
 use crate::minisign::{ED25519, KeyNumber, NumberedKey, UNTRUSTED, decode, ed25519_bytes, encode};
 
 /// The most bytes of a comment: signify refuses longer ones.
@@ -21,7 +22,8 @@ const MESSAGES_OF_OTHERS: [&[u8]; 2] = [b"SSHSIG", MESSAGE_PREFIX];
 
 /// Refuses a file whose own signature would pass for one in another format.
 pub(crate) fn check_message(content: &[u8]) -> Result<(), FormatError> {
-    if MESSAGES_OF_OTHERS.iter().any(|prefix| content.starts_with(prefix)) {
+    let is_of_others = MESSAGES_OF_OTHERS.iter().any(|prefix| content.starts_with(prefix));
+    if is_of_others || jws::begins_like_one(content) {
         let message =
             "it begins like the messages that other formats sign: its signature would pass for one of them";
         return Err(FormatError::new(message));

@@ -17,6 +17,12 @@ use crate::error::{Code, KmsError, Result};
 /// build refuses to sign it, because builds with different features may use one store.
 pub const TOKEN_ROOT_PURPOSE: &str = "tokens";
 
+/// The purpose of keys that sign JSON Web Tokens and statements of bulla, and nothing that a caller
+/// chooses: [`Keystore::sign_jwt`](crate::Keystore::sign_jwt).
+///
+/// A message chosen by a caller could be a token that nobody has checked.
+pub const JWT_PURPOSE: &str = "jwt-issuer";
+
 /// The most characters that a [`Name`] may have.
 const MAX_NAME: usize = 64;
 

@@ -123,7 +123,7 @@ pub use ciphertext::{
 };
 pub use encryption::{KeyFile, Unlock, UnlockMethod};
 pub use error::{Code, KmsError, Result};
-pub use id::{KeyId, KeyRef, KeySelector, KeyVersionId, Name, TOKEN_ROOT_PURPOSE};
+pub use id::{JWT_PURPOSE, KeyId, KeyRef, KeySelector, KeyVersionId, Name, TOKEN_ROOT_PURPOSE};
 pub use key_signature::{Mac, Signature, Verdict};
 #[cfg(feature = "soft-seal")]
 pub use keystore::{Backup, BackupSummary, KeystoreProvider};

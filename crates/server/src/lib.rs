@@ -30,9 +30,9 @@ mod ui;
 pub use self::cluster::{NodeCheckpoint, PublishedCheckpoint, read_peer_checkpoints};
 pub use self::config::{
     AppRoleConfig, AuditConfig, AuditDurability, CallerConfig, CertificateRoleConfig, Config, EtcdConfig,
-    IssuerConfig, JwtUse, KeystoreConfig, LimitsConfig, ListenConfig, LogConfig, LogFormat, LogLevel,
-    PolicyConfig, RequestRate, RoleConfig, ServiceConfig, SocketMode, StoreKind, TlsConfig, TraceConfig,
-    WitnessConfig,
+    IssuerConfig, JwtConfig, JwtKeyConfig, JwtUse, KeystoreConfig, LimitsConfig, ListenConfig, LogConfig,
+    LogFormat, LogLevel, PolicyConfig, RequestRate, RoleConfig, ServiceConfig, SocketMode, StoreKind,
+    TlsConfig, TraceConfig, WitnessConfig,
 };
 pub use self::cosigning::configured_witnesses;
 pub use self::router::openapi;

@@ -146,6 +146,13 @@ pub(super) fn cli(runner: &mut Runner<'_>) {
         command.env("BULLA", &programs::built(context)?.command);
         passed_unittest(command.env("COSIGN", install::debian_archive(context, &COSIGN)?), 8)
     });
+    runner.check("signatures by PyJWT and joserfc", |context| {
+        let folder = context.root.join("crates/cli/tests/peers");
+        let python = install::python_packages(context, "python-peers", &folder.join("requirements.txt"))?;
+        let mut command = Command::new(python);
+        command.arg("-B").arg(folder.join("test_jws.py"));
+        passed_unittest(command.env("BULLA", &programs::built(context)?.command), 3)
+    });
     runner.check("the tours of the documents", |context| {
         documents::check_tours(context, &programs::built(context)?.command)
     });

@@ -12,6 +12,7 @@ use crate::trust::Trust;
 use bulla_files::escape_path;
 use bulla_formats::dsse::Envelope;
 use bulla_formats::in_toto::PAYLOAD_TYPE;
+use bulla_formats::jws::{self, JwsAlgorithm, JwsSignature};
 use bulla_formats::oms::ModelManifest;
 use bulla_formats::sigstore::{KeyHint, MAX_BUNDLE_LEN, SigstoreBundle};
 use bulla_formats::{
@@ -35,6 +36,7 @@ impl From<ForeignFormat> for SignatureFormat {
             ForeignFormat::Signify => Self::Signify,
             ForeignFormat::Dsse => Self::Dsse,
             ForeignFormat::Sigstore => Self::Sigstore,
+            ForeignFormat::Jws => Self::Jws,
             _ => Self::Minisign,
         }
     }
@@ -59,7 +61,7 @@ impl SignatureFormat {
             Self::Bulla | Self::Dsse | Self::Oms => None,
             Self::Minisign => Some(Coverage::Blake2b512),
             Self::Ssh => Some(Coverage::Sha512),
-            Self::Signify | Self::Sigstore => Some(Coverage::Whole),
+            Self::Signify | Self::Sigstore | Self::Jws => Some(Coverage::Whole),
         }
     }
 
@@ -69,10 +71,12 @@ impl SignatureFormat {
             Self::Bulla => return Ok(()),
             Self::Ssh if algorithm == Algorithm::EcdsaP256 => return Ok(()),
             Self::Dsse | Self::Sigstore | Self::Oms if algorithm.is_ecdsa() => return Ok(()),
+            Self::Jws if JwsAlgorithm::of(algorithm).is_some() => return Ok(()),
             Self::Oms => "models have only ECDSA signatures",
             _ if algorithm == Algorithm::Ed25519 => return Ok(()),
             Self::Dsse | Self::Sigstore => "this format has only signatures of Ed25519 and ECDSA",
             Self::Ssh => "bulla signs for OpenSSH only with keys of Ed25519 and P-256",
+            Self::Jws => "this format has only signatures of Ed25519, ECDSA, RSA and ML-DSA",
             Self::Minisign => "minisign has only Ed25519 signatures",
             Self::Signify => "signify has only Ed25519 signatures",
         };
@@ -188,6 +192,7 @@ impl SignJob<'_> {
             (SignatureFormat::Sigstore, Covered::File(content)) => {
                 SigstoreBundle::sign_file(&mut signer, content).map(|bundle| bundle.to_string())
             }
+            (SignatureFormat::Jws, Covered::File(content)) => self.sign_jws(&mut signer, content),
             (_, Covered::File(content)) => {
                 minisign::sign(&mut signer, content, &self.trusted_comment(signed_at), untrusted)
             }
@@ -210,6 +215,30 @@ impl SignJob<'_> {
         })?;
         let (key, public_key) = signer.version.expect("every format signs at least once");
         Ok(NewSignature { text, key, public_key, signed_at })
+    }
+
+    /// Signs a file together with the name of the key version, which must be known before.
+    fn sign_jws(
+        &self,
+        signer: &mut VersionSigner<'_>,
+        content: &[u8],
+    ) -> std::result::Result<String, SignError> {
+        let attestation = self.keys.key(self.key).map_err(SignError)?;
+        let latest = attestation.versions.iter().find(|one| one.version == attestation.latest_version);
+        let planned = latest.and_then(|one| Some((one.id.clone(), one.public_key.clone()?)));
+        let no_key = || SignError(Error::new("not_signed", "the key has no public key"));
+        let (id, public_key) = planned.ok_or_else(no_key)?;
+        match jws::sign(signer, &public_key, &id.to_string(), content) {
+            Ok(signature) => Ok(signature.to_string()),
+            // The key was rotated meanwhile. From here on, the signer keeps to one version.
+            Err(error) => match signer.version.clone() {
+                Some((newer, public_key)) if newer != id => {
+                    let signature = jws::sign(signer, &public_key, &newer.to_string(), content)?;
+                    Ok(signature.to_string())
+                }
+                _ => Err(error),
+            },
+        }
     }
 
     /// The comment that minisign prints: the user's, or the time and the name as minisign writes
@@ -252,6 +281,7 @@ pub(super) fn verify(
             }
             Ok(numbered(SignatureFormat::Signify, file.number(), String::new()))
         }
+        ForeignSignature::Jws(file) => verify_jws(file, trust, content),
         ForeignSignature::Dsse(_) | ForeignSignature::Sigstore(_) => {
             verify_message(signature, trust, content)
         }
@@ -322,6 +352,28 @@ fn verify_message(
                 _ => found,
             })
         }
+    }
+}
+
+/// Verifies a JSON Web Signature of one content.
+fn verify_jws(
+    file: &JwsSignature,
+    trust: &Trust,
+    content: impl FnOnce(Coverage) -> std::result::Result<Vec<u8>, Finding>,
+) -> std::result::Result<Signed, Finding> {
+    let changed = || Problem::Changed.because("its content is not what was signed");
+    let content = content(Coverage::Whole)?;
+    // If the signature has the content in it, an intact signature of another content is known.
+    let covered = file.payload().unwrap_or(&content);
+    let message = file.message(covered).expect("it is the content in the signature, if there is one");
+    let found = trust.message_signer(SignatureFormat::Jws, |key| file.is_signed_by(&message, key));
+    match found {
+        Ok(_) if covered != content => Err(changed()),
+        Err(Finding::Problem(..)) if file.key_id().is_some_and(|id| trust.has_version(id)) => {
+            Err(Problem::Changed
+                .because("its content is not what was signed, or somebody edited the signature"))
+        }
+        found => found,
     }
 }
 

@@ -76,6 +76,7 @@ impl Destination {
             SignatureFormat::Minisign => "a signature file of minisign",
             SignatureFormat::Ssh => "a signature file of OpenSSH",
             SignatureFormat::Signify => "a signature file of signify",
+            SignatureFormat::Jws => "a JSON Web Signature",
             // They may be longer than what is read here, so only their beginning counts.
             SignatureFormat::Dsse => {
                 let is_one = |content: &[u8]| ForeignFormat::detect(content) == Some(ForeignFormat::Dsse);

@@ -328,7 +328,7 @@ pub(super) fn read_signature(
             let file = SignatureFile::read_from(reader).map_err(|error| malformed(path, error))?;
             return Ok(AnySignature::Bulla(Box::new(file)));
         }
-        Some(SignatureFormat::Signify) => MAX_FILE_LEN,
+        Some(SignatureFormat::Signify | SignatureFormat::Jws) => MAX_FILE_LEN,
         Some(SignatureFormat::Minisign | SignatureFormat::Ssh) => MAX_SIGNATURE_LEN as u64,
         Some(SignatureFormat::Dsse | SignatureFormat::Sigstore | SignatureFormat::Oms) => {
             MAX_BUNDLE_LEN as u64

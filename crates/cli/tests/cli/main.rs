@@ -17,6 +17,7 @@ mod folder;
 mod folder_again;
 mod full_output;
 mod guard;
+mod jws;
 mod kernels;
 mod keys;
 mod lying;

@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use hyper::body::Bytes;
+use serde_json::{Map, Value};
 use tokio::runtime::{Builder, Runtime};
 use zeroize::Zeroizing;
 
@@ -37,7 +38,7 @@ use crate::error::{BatchError, Error, Result, ServiceError};
 use crate::keys::{Key, KeyPage, KeyUpdate, NewKey, PublicKey, PublicKeyFormat};
 use crate::service::{Health, Readiness, SealStatus};
 use crate::signing::{
-    Prehash, SignItem, Signature, SignatureScheme, SignedStatement, Statement, Verdict, VerifyItem,
+    Prehash, SignItem, Signature, SignatureScheme, SignedJwt, SignedStatement, Statement, Verdict, VerifyItem,
 };
 use crate::symmetric::{
     Ciphertext, DataKey, DataKeyLength, DecryptItem, EncryptItem, EncryptionOptions, Mac, Plaintext,
@@ -225,6 +226,7 @@ calls! {
     sign_digest(key: &str, prehash: Prehash, digest: &[u8], context: &[u8]) -> Signature;
     verify_digest(key: &str, prehash: Prehash, digest: &[u8], context: &[u8], signature: &[u8]) -> Verdict;
     sign_statement(key: &str, statement: &Statement<'_>) -> SignedStatement;
+    sign_jwt(key: &str, claims: &Map<String, Value>, lifetime: Option<Duration>) -> SignedJwt;
     sign_many(items: &[SignItem<'_>]) -> Vec<Result<Signature, ServiceError>>, BatchError<Signature>;
     verify_many(items: &[VerifyItem<'_>]) -> Vec<Result<Verdict, ServiceError>>, BatchError<Verdict>;
     encapsulate(key: &str) -> EncapsulatedKey;

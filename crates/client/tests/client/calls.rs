@@ -11,7 +11,7 @@ use bulla_client::{
 };
 use bulla_kms::token::{GrantedKeys, TokenOperation};
 use bulla_kms::{Attestation, SignatureFile, SignedAttestation, Succession};
-use bulla_server::Config;
+use bulla_server::{Config, JwtConfig, JwtKeyConfig};
 
 use ring::rand::SystemRandom;
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
@@ -72,6 +72,32 @@ fn digests_and_statements_are_signed() {
     let file = SignatureFile::read_from(&mut signed.signature_file.as_bytes()).unwrap();
     assert_eq!((file.key.to_string(), file.size, file.comment.as_str()), (signed.key, 7, "a word"));
     assert!(file.verify_with(&file.public_key.clone()).is_valid());
+}
+
+#[test]
+fn a_key_of_the_settings_signs_jwts() {
+    let mut config = config();
+    config.service.development = true;
+    config.jwt = Some(JwtConfig {
+        issuer: "https://keys.example.org".to_owned(),
+        key: vec![JwtKeyConfig {
+            tenant: "development".parse().unwrap(),
+            label: "jobs".parse().unwrap(),
+            audiences: vec!["a".to_owned()],
+            max_lifetime_seconds: 60,
+        }],
+    });
+    let service = Service::start(bulla_kms::Keystore::in_memory().unwrap(), config);
+    let client = client(&service.url);
+    client
+        .create_key(&NewKey { purpose: Some(bulla_kms::JWT_PURPOSE.to_owned()), ..labeled("jobs") })
+        .unwrap();
+    let claims = serde_json::json!({ "aud": "a" }).as_object().unwrap().clone();
+    let signed = client.sign_jwt("jobs", &claims, Some(Duration::from_secs(60))).unwrap();
+    assert_eq!(signed.jwt.split('.').count(), 3);
+    assert!(signed.key.ends_with("/v1") && !signed.id.is_empty() && signed.expires.ends_with('Z'));
+    let long = client.sign_jwt("jobs", &claims, Some(Duration::from_secs(61))).unwrap_err();
+    assert_eq!(long.code(), Some(&ErrorCode::Forbidden));
 }
 
 #[test]

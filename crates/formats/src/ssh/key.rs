@@ -6,19 +6,19 @@ use base64ct::{Base64, Base64Unpadded, Encoding as _};
 use bulla_kms::{Algorithm, PublicKey, transfer};
 use p256::elliptic_curve::sec1::ToSec1Point as _;
 use p384::pkcs8::DecodePublicKey as _;
-use rsa::BoxedUint;
-use rsa::signature::Verifier as _;
-use sha2::{Digest as _, Sha256, Sha512};
+use p384::pkcs8::{Document, ObjectIdentifier, SubjectPublicKeyInfoRef};
+use sha2::{Digest as _, Sha256};
 use ssh_encoding::{Decode as _, Encode as _};
 use ssh_key::public::{EcdsaPublicKey, Ed25519PublicKey, KeyData, RsaPublicKey};
 use ssh_key::{EcdsaCurve, HashAlg, Mpint, Signature};
 
 use crate::error::FormatError;
+use crate::verifying_key::{Padding, RsaKey, VerifyingKey, rsa_numbers};
 
 /// How the names of certificates end.
 const CERTIFICATE: &str = "-cert-v01@openssh.com";
-/// The sizes of RSA keys in bits. Shorter ones are broken, or soon.
-const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
+/// The object identifier of keys of RSA (RFC 3279).
+const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 
 /// A public key of OpenSSH, of any algorithm. Keys of Ed25519, ECDSA and RSA verify; others are
 /// read, and verify nothing.
@@ -92,7 +92,8 @@ impl SshKey {
         Ok(Self { algorithm, blob: blob.to_vec(), data })
     }
 
-    /// Reads a public key of ECDSA on P-384 or P-521 in PEM. Keys of P-256 are read by `bulla-kms`.
+    /// Reads a public key of RSA, or of ECDSA on P-384 or P-521, in PEM. Keys of P-256 are read by
+    /// `bulla-kms`.
     ///
     /// # Errors
     /// It is not one.
@@ -102,27 +103,41 @@ impl SshKey {
             let key = p521::PublicKey::from_public_key_pem(text).ok()?;
             Some(key.to_sec1_point(false).as_bytes().to_vec())
         });
-        let unknown = || FormatError::new("it is not a public key of ECDSA on P-384 or P-521");
-        let key = EcdsaPublicKey::from_sec1_bytes(&point.ok_or_else(unknown)?).map_err(|_| unknown())?;
+        let data = match point {
+            Some(point) => EcdsaPublicKey::from_sec1_bytes(&point).ok().map(KeyData::Ecdsa),
+            None => rsa_from_pem(text).map(KeyData::Rsa),
+        };
+        let unknown = || FormatError::new("it is not a public key of RSA, or of ECDSA on P-384 or P-521");
         let mut blob = Vec::new();
-        KeyData::Ecdsa(key).encode(&mut blob).map_err(|_| unknown())?;
+        data.ok_or_else(unknown)?.encode(&mut blob).map_err(|_| unknown())?;
         Self::from_blob(&blob)
+    }
+
+    /// The key in the form that verifies messages. None for algorithms that nothing here verifies.
+    pub(crate) fn verifying_key(&self) -> Option<VerifyingKey> {
+        Some(match self.data.as_ref()? {
+            KeyData::Ecdsa(EcdsaPublicKey::NistP384(point)) => {
+                VerifyingKey::P384(p384::ecdsa::VerifyingKey::from_sec1_bytes(point.as_bytes()).ok()?)
+            }
+            KeyData::Ecdsa(EcdsaPublicKey::NistP521(point)) => {
+                VerifyingKey::P521(p521::ecdsa::VerifyingKey::from_sec1_bytes(point.as_bytes()).ok()?)
+            }
+            KeyData::Rsa(key) => {
+                VerifyingKey::Rsa(RsaKey::new(key.n.as_positive_bytes()?, key.e.as_positive_bytes()?)?)
+            }
+            _ => VerifyingKey::Kms(self.public_key()?),
+        })
     }
 
     /// Whether a signature of ECDSA in DER verifies.
     pub(crate) fn verifies_der(&self, message: &[u8], der: &[u8]) -> bool {
-        let verdict = match &self.data {
-            Some(KeyData::Ecdsa(EcdsaPublicKey::NistP384(point))) => {
-                p384::ecdsa::VerifyingKey::from_sec1_bytes(point.as_bytes()).ok().and_then(|key| {
-                    let pair = p384::ecdsa::Signature::from_der(der).ok()?;
-                    key.verify(message, &pair).ok()
-                })
+        use p384::ecdsa::signature::Verifier as _;
+        let verdict = match self.verifying_key() {
+            Some(VerifyingKey::P384(key)) => {
+                p384::ecdsa::Signature::from_der(der).ok().and_then(|pair| key.verify(message, &pair).ok())
             }
-            Some(KeyData::Ecdsa(EcdsaPublicKey::NistP521(point))) => {
-                p521::ecdsa::VerifyingKey::from_sec1_bytes(point.as_bytes()).ok().and_then(|key| {
-                    let pair = p521::ecdsa::Signature::from_der(der).ok()?;
-                    key.verify(message, &pair).ok()
-                })
+            Some(VerifyingKey::P521(key)) => {
+                p521::ecdsa::Signature::from_der(der).ok().and_then(|pair| key.verify(message, &pair).ok())
             }
             _ => None,
         };
@@ -222,6 +237,18 @@ impl fmt::Debug for SshKey {
     }
 }
 
+/// A key of RSA in a SubjectPublicKeyInfo (RFC 5280).
+fn rsa_from_pem(text: &str) -> Option<RsaPublicKey> {
+    let (label, document) = Document::from_pem(text).ok()?;
+    let info: SubjectPublicKeyInfoRef<'_> = document.decode_msg().ok()?;
+    if label != "PUBLIC KEY" || info.algorithm.oid != RSA {
+        return None;
+    }
+    let [n, e] = rsa_numbers(info.subject_public_key.as_bytes()?)?;
+    let number = |bytes: &[u8]| Mpint::from_positive_bytes(bytes).ok();
+    Some(RsaPublicKey { e: number(&e)?, n: number(&n)? })
+}
+
 /// A signature of OpenSSH from one of ours.
 pub(super) fn signature(key: &PublicKey, bytes: &[u8]) -> Result<Signature, FormatError> {
     let malformed = |_| FormatError::new("the key made a signature of another length");
@@ -290,11 +317,13 @@ fn verifies_ecdsa(key: &EcdsaPublicKey, message: &[u8], signature: &Signature) -
             Some(key.verify(message, &pair).is_valid())
         }
         EcdsaPublicKey::NistP384(point) => {
+            use p384::ecdsa::signature::Verifier as _;
             let key = p384::ecdsa::VerifyingKey::from_sec1_bytes(point.as_bytes()).ok()?;
             let pair = p384::ecdsa::Signature::from_slice(&pair).ok()?;
             Some(key.verify(message, &pair).is_ok())
         }
         EcdsaPublicKey::NistP521(point) => {
+            use p384::ecdsa::signature::Verifier as _;
             let key = p521::ecdsa::VerifyingKey::from_sec1_bytes(point.as_bytes()).ok()?;
             let pair = p521::ecdsa::Signature::from_slice(&pair).ok()?;
             Some(key.verify(message, &pair).is_ok())
@@ -304,20 +333,13 @@ fn verifies_ecdsa(key: &EcdsaPublicKey, message: &[u8], signature: &Signature) -
 
 /// PKCS #1 version 1.5 with SHA-2 (RFC 8332), never with SHA-1.
 fn verifies_rsa(key: &RsaPublicKey, message: &[u8], signature: &Signature) -> Option<bool> {
-    let number = |mpint: &Mpint| Some(BoxedUint::from_be_slice_vartime(mpint.as_positive_bytes()?));
-    let (modulus, exponent) = (number(&key.n)?, number(&key.e)?);
-    let key = rsa::PublicKey::new_with_size_limits(modulus, exponent, RSA_BITS).ok()?;
-    let pair = rsa::pkcs1v15::Signature::try_from(signature.as_bytes()).ok()?;
-    let verdict = match signature.algorithm() {
-        ssh_key::Algorithm::Rsa { hash: Some(HashAlg::Sha256) } => {
-            rsa::pkcs1v15::VerifyingKey::<Sha256>::new(key).verify(message, &pair)
-        }
-        ssh_key::Algorithm::Rsa { hash: Some(HashAlg::Sha512) } => {
-            rsa::pkcs1v15::VerifyingKey::<Sha512>::new(key).verify(message, &pair)
-        }
+    let key = RsaKey::new(key.n.as_positive_bytes()?, key.e.as_positive_bytes()?)?;
+    let padding = match signature.algorithm() {
+        ssh_key::Algorithm::Rsa { hash: Some(HashAlg::Sha256) } => Padding::Pkcs1v15Sha256,
+        ssh_key::Algorithm::Rsa { hash: Some(HashAlg::Sha512) } => Padding::Pkcs1v15Sha512,
         _ => return None,
     };
-    Some(verdict.is_ok())
+    Some(key.verifies(padding, message, signature.as_bytes()))
 }
 
 /// Who made a signature: a key, or a key that a certificate authority vouches for.

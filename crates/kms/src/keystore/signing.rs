@@ -18,7 +18,7 @@ use crate::audit_log::{
 use crate::backend::{PrivateKey, RsaMessage, SOFTWARE, check_usage};
 use crate::encryption::EnvelopeKind;
 use crate::error::{Code, KmsError, Result};
-use crate::id::{KeyId, KeyRef, KeyVersionId, Name, TOKEN_ROOT_PURPOSE};
+use crate::id::{JWT_PURPOSE, KeyId, KeyRef, KeyVersionId, Name, TOKEN_ROOT_PURPOSE};
 use crate::key_signature::Signature;
 use crate::prehash::{HashFunction, Prehashed, RsaPadding, SignedForm};
 use crate::public_key::PublicKey;
@@ -157,12 +157,14 @@ impl Keystore {
         }
         check_usage(key.key_id().algorithm(), KeyUsage::Signature)?;
         check_purpose(key)?;
+        check_signs_messages(key)?;
         self.check_lease()?;
         self.version_for_one_use(key, SignedContent::Callers)
     }
 
     /// Signs the message that `message` makes from the latest version's id and public key, once the
-    /// latest version is chosen. The message must begin with one of [`RESERVED_PREFIXES`].
+    /// latest version is chosen. The message must begin with one of [`RESERVED_PREFIXES`], or be
+    /// one that the key signs for no caller.
     pub(crate) fn sign_statement(
         &self,
         key: KeyRef<'_>,
@@ -176,6 +178,44 @@ impl Keystore {
             };
         let message = message(&signing.id, &signing.public_key);
         self.observed(Subject::message(AuditOperation::Sign, key, &message), || signing.sign(&message))
+    }
+
+    /// Signs the JSON Web Token that `message` makes from the latest version's id and public key,
+    /// once the latest version is chosen: its header and its claims in base64url, with a full stop
+    /// between them (RFC 7515, section 5.1). Whoever calls this has checked the claims: only keys of
+    /// the purpose [`JWT_PURPOSE`] sign tokens, and they sign no other message of a caller.
+    ///
+    /// ```
+    /// use bulla_kms::{Algorithm, JWT_PURPOSE, Keystore, NewKey};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let new = NewKey::new("local".parse()?, JWT_PURPOSE.parse()?, Algorithm::Ed25519);
+    /// let key = keystore.create_key(new)?;
+    /// // {"alg":"EdDSA"} and {"sub":"me"}
+    /// let token = b"eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiJtZSJ9";
+    /// let signature = keystore.sign_jwt(key.key_id(), |_, _| token.to_vec())?;
+    /// assert!(keystore.public_key(&key)?.verify(token, &signature.bytes).is_valid());
+    /// assert!(keystore.sign(key.key_id(), token).is_err());
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Code::KeyUsageMismatch`] for a key of another purpose; the errors of [`Keystore::sign`].
+    pub fn sign_jwt<'a>(
+        &self,
+        key: impl Into<KeyRef<'a>>,
+        message: impl FnOnce(&KeyVersionId, &PublicKey) -> Vec<u8>,
+    ) -> Result<Signature> {
+        let key = key.into();
+        if key.key_id().purpose().as_str() != JWT_PURPOSE {
+            let message = format!(
+                "the key {} does not sign JSON Web Tokens: only keys of the purpose {JWT_PURPOSE} do",
+                key.key_id()
+            );
+            let error = KmsError::new(Code::KeyUsageMismatch, message);
+            return self.observed(Subject::key(AuditOperation::Sign, key), || Err(error));
+        }
+        self.sign_statement(key, message)
     }
 
     /// The right to make one signature with a key's latest version. Taking it may rotate the key;
@@ -203,6 +243,9 @@ impl Keystore {
         self.observed(Subject::key(AuditOperation::Sign, key), || {
             check_usage(algorithm, KeyUsage::Signature)?;
             check_purpose(key)?;
+            if content == SignedContent::Callers {
+                check_signs_messages(key)?;
+            }
             self.check_lease()?;
             let (id, loaded) = self.version_for_one_use(key, content)?;
             let message = message(&id, loaded.version(&id)?.public_key_of(id.key_id())?);
@@ -483,6 +526,18 @@ pub(super) fn check_purpose(key: KeyRef<'_>) -> Result<()> {
     }
     let message =
         format!("the key {} has the purpose {TOKEN_ROOT_PURPOSE}, and signs only tokens", key.key_id());
+    Err(KmsError::new(Code::KeyUsageMismatch, message))
+}
+
+/// An error for keys that sign only what was checked.
+fn check_signs_messages(key: KeyRef<'_>) -> Result<()> {
+    if key.key_id().purpose().as_str() != JWT_PURPOSE {
+        return Ok(());
+    }
+    let message = format!(
+        "the key {} has the purpose {JWT_PURPOSE}, and signs only JSON Web Tokens whose claims a service has checked",
+        key.key_id()
+    );
     Err(KmsError::new(Code::KeyUsageMismatch, message))
 }
 

@@ -7,6 +7,7 @@ mod backup;
 pub(crate) mod batch;
 mod encryption;
 mod idempotency;
+mod jwt;
 mod keys;
 mod login;
 pub(crate) mod operator;
@@ -38,6 +39,7 @@ pub(crate) fn routes() -> OpenApiRouter<Worker> {
         .merge(login::routes())
         .merge(attest::routes())
         .merge(public_keys::routes())
+        .merge(jwt::routes())
         .merge(prehash::routes())
         .merge(statement::routes())
         .merge(encryption::routes())

@@ -140,15 +140,15 @@ async fn public(
 
 /// A JSON Web Key Set (RFC 7517).
 #[derive(Serialize, ToSchema)]
-struct Jwks {
+pub(super) struct Jwks {
     /// The keys.
-    keys: Vec<Jwk>,
+    pub(super) keys: Vec<Jwk>,
 }
 
 /// A JSON Web Key of a key version that verifies signatures.
 #[derive(Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Jwk {
+pub(super) struct Jwk {
     /// `OKP` for Ed25519 (RFC 8037), `EC` for ECDSA and `RSA` (RFC 7518), `AKP` for ML-DSA (RFC
     /// 9964).
     #[schema(example = "OKP")]
@@ -211,7 +211,7 @@ async fn jwks(
 }
 
 /// The usable versions of a key.
-fn jwks_of(keystore: &Keystore, key: &Attestation) -> bulla_kms::Result<Vec<Jwk>> {
+pub(super) fn jwks_of(keystore: &Keystore, key: &Attestation) -> bulla_kms::Result<Vec<Jwk>> {
     let usable = key.versions.iter().filter(|version| keystore.check_usable(&version.id).is_ok());
     let made = usable.filter_map(|version| {
         let jwk = jwk(version.public_key.as_ref()?).transpose()?;
@@ -228,12 +228,22 @@ fn jwk(key: &PublicKey) -> bulla_kms::Result<Option<Jwk>> {
     };
     let jwk: Jwk = serde_json::from_slice(&text)
         .map_err(|_| KmsError::new(Code::Internal, "a JSON Web Key has members that are not known"))?;
-    let alg = match key.algorithm() {
-        Algorithm::Ed25519 => Some("EdDSA".to_owned()),
-        Algorithm::EcdsaP256 => Some("ES256".to_owned()),
-        Algorithm::EcdsaP384 => Some("ES384".to_owned()),
-        Algorithm::EcdsaP521 => Some("ES512".to_owned()),
-        _ => jwk.alg,
-    };
+    // An RSA key has several.
+    let alg = signing_name(key.algorithm()).filter(|_| !key.algorithm().is_rsa()).map(str::to_owned);
     Ok(Some(Jwk { alg, usage: "sig".to_owned(), ..jwk }))
+}
+
+/// The algorithm's name in JOSE, by which a key signs JWTs (RFC 7518, RFC 8037, RFC 9964).
+pub(super) fn signing_name(algorithm: Algorithm) -> Option<&'static str> {
+    Some(match algorithm {
+        Algorithm::Ed25519 => "EdDSA",
+        Algorithm::EcdsaP256 => "ES256",
+        Algorithm::EcdsaP384 => "ES384",
+        Algorithm::EcdsaP521 => "ES512",
+        Algorithm::MlDsa44 => "ML-DSA-44",
+        Algorithm::MlDsa65 => "ML-DSA-65",
+        Algorithm::MlDsa87 => "ML-DSA-87",
+        rsa if rsa.is_rsa() => "PS256",
+        _ => return None,
+    })
 }

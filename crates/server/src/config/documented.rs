@@ -62,6 +62,15 @@ fn everything() -> Config {
             tenant: "local".parse().unwrap(),
             file: "a".into(),
         }],
+        jwt: Some(JwtConfig {
+            issuer: "https://a.example.org".to_owned(),
+            key: vec![JwtKeyConfig {
+                tenant: "local".parse().unwrap(),
+                label: "a".parse().unwrap(),
+                audiences: vec!["a".to_owned()],
+                max_lifetime_seconds: 1,
+            }],
+        }),
         service: ServiceConfig {
             threads: Some(NonZeroUsize::MIN),
             backup_recipients: vec!["a".to_owned()],

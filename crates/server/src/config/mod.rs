@@ -5,6 +5,7 @@ mod certificate_role;
 #[cfg(test)]
 mod documented;
 mod etcd;
+mod jwt;
 mod limits;
 mod listen;
 mod log;
@@ -26,6 +27,7 @@ use serde::{Deserialize, Serialize};
 pub use self::approle::AppRoleConfig;
 pub use self::certificate_role::CertificateRoleConfig;
 pub use self::etcd::{EtcdConfig, StoreKind};
+pub use self::jwt::{JwtConfig, JwtKeyConfig};
 pub use self::limits::LimitsConfig;
 pub(crate) use self::limits::MAX_ITEMS;
 pub use self::listen::{ListenConfig, SocketMode, TlsConfig};
@@ -64,6 +66,8 @@ pub struct Config {
     pub certificate_role: Vec<CertificateRoleConfig>,
     /// Files with policies, which roles and tokens name.
     pub policy: Vec<PolicyConfig>,
+    /// The JWTs that the service signs, if it is an issuer.
+    pub jwt: Option<JwtConfig>,
     /// How the service runs.
     pub service: ServiceConfig,
     /// What the service writes to standard error.
@@ -263,6 +267,7 @@ impl Config {
         approle::check(&self.approle)?;
         certificate_role::check(&self.certificate_role)?;
         policy::check(&self.policy)?;
+        self.jwt.as_ref().map_or(Ok(()), JwtConfig::check)?;
         let (mut users, mut certificates) = (HashSet::new(), HashSet::new());
         for caller in &self.caller {
             if caller.uid.is_some() == caller.certificate_sha256.is_some() {

@@ -4,14 +4,14 @@ use serde_json::Value;
 
 /// A text in which `*` stands for any text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Pattern(Vec<String>);
+pub(crate) struct Pattern(Vec<String>);
 
 impl Pattern {
-    pub(super) fn new(text: &str) -> Self {
+    pub(crate) fn new(text: &str) -> Self {
         Self(text.split('*').map(str::to_owned).collect())
     }
 
-    pub(super) fn matches(&self, text: &str) -> bool {
+    pub(crate) fn matches(&self, text: &str) -> bool {
         let [first, middle @ .., last] = self.0.as_slice() else {
             return self.0.first().is_some_and(|only| only == text);
         };

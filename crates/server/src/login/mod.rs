@@ -25,7 +25,8 @@ use serde_json::{Map, Value};
 
 pub(crate) use self::certificates::CertificateNames;
 use self::certificates::CertificateRole;
-use self::claims::{BoundClaim, Pattern};
+use self::claims::BoundClaim;
+pub(crate) use self::claims::Pattern;
 use self::fetched_keys::FetchedKeys;
 pub(crate) use self::keys::IssuerKeys;
 pub(crate) use self::secret_ids::{

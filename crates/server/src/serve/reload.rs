@@ -77,12 +77,13 @@ impl LiveSettings {
         self.service.set_limits(new.limits);
         self.service.set_logins(logins);
         self.service.set_policies(policies);
+        self.service.set_jwt(new.jwt.clone());
         let needing_restart = config.needing_restart(&new);
         // The settings that need a restart keep their old values, and the next reload compares with
         // these.
         (config.limits, config.caller) = (new.limits, new.caller);
         (config.issuer, config.role, config.approle) = (new.issuer, new.role, new.approle);
-        (config.certificate_role, config.policy) = (new.certificate_role, new.policy);
+        (config.certificate_role, config.policy, config.jwt) = (new.certificate_role, new.policy, new.jwt);
         Ok(needing_restart)
     }
 }

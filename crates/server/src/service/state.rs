@@ -27,7 +27,7 @@ use crate::access::{
     CredentialDigest, NodeCount, RateLimiter, RequestRate, Session, SessionCache, TokenRateLimiters,
 };
 use crate::cluster::{ClusterListener, ClusterNode, Revocation};
-use crate::config::{Config, LimitsConfig, StoreKind};
+use crate::config::{Config, JwtConfig, LimitsConfig, StoreKind};
 use crate::cosigning::CosigningThread;
 use crate::error::{ApiError, ApiErrorCode, Result};
 use crate::login::Logins;
@@ -194,6 +194,8 @@ pub(crate) struct Service {
     tries: Mutex<HashMap<Option<Actor>, RateLimiter>>,
     logins: ArcSwap<Logins>,
     policies: ArcSwap<Policies>,
+    /// None if the service is no issuer of JWTs.
+    jwt: ArcSwapOption<JwtConfig>,
     /// How often callers of each address try to log in with what could be guessed.
     login_tries: TokenRateLimiters,
     revoked_tokens: ArcSwap<RevokedTokens>,
@@ -258,6 +260,7 @@ impl Service {
             tries: Mutex::default(),
             logins: ArcSwap::from_pointee(Logins::new(&config, &Logins::default())?),
             policies: ArcSwap::from_pointee(Policies::new(&config)?),
+            jwt: ArcSwapOption::from_pointee(config.jwt.clone()),
             login_tries: TokenRateLimiters::new(Some(LOGIN_TRY_RATE)),
             revoked_tokens: ArcSwap::from_pointee(revoked.tokens().clone()),
             revoked: Mutex::new(revoked),
@@ -307,6 +310,16 @@ impl Service {
     pub(crate) fn set_policies(&self, policies: Policies) {
         self.policies.store(Arc::new(policies));
         self.forget_sessions();
+    }
+
+    /// The settings of the JWTs that the service signs, as they are now.
+    pub(crate) fn jwt(&self) -> Option<Arc<JwtConfig>> {
+        self.jwt.load_full()
+    }
+
+    /// Sets what the service signs as an issuer of JWTs.
+    pub(crate) fn set_jwt(&self, jwt: Option<JwtConfig>) {
+        self.jwt.store(jwt.map(Arc::new));
     }
 
     /// How many nodes share the rates of callers.

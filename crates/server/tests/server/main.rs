@@ -11,6 +11,7 @@ mod description;
 mod encryption;
 mod idempotency;
 mod import;
+mod jwt;
 mod keys;
 mod limits;
 mod login;
