@@ -316,8 +316,9 @@ pub(crate) enum Prehash {
 /// the keystore, or the signature file itself. When it signs a folder again, it names the files
 /// that are gone.
 ///
-/// A signature covers the content, not the name: the signature file verifies the same content under
-/// any name. Put a name or a version that matters into --comment, which the signature covers.
+/// A signature covers the name of a file: `bulla verify` says so if the file has another name. With
+/// --no-name, the signature file verifies the same content under any name, as signatures of folders
+/// do. Put a version that matters into --comment, which the signature covers.
 ///
 /// bulla replaces an older signature file at PATH.bulla in one step. It does not touch any other
 /// file there, and reports it. It checks that it can write there before it reads anything. With
@@ -354,6 +355,10 @@ pub(crate) struct SignArgs {
     /// One line of text; the signature covers it too
     #[arg(long, value_name = "TEXT")]
     pub(crate) comment: Option<String>,
+
+    /// Leave the name of the file out of the signature, which is then valid under any name
+    #[arg(long)]
+    pub(crate) no_name: bool,
 
     /// Write the signature to FILE, or to standard output if FILE is `-`; only with one PATH
     #[arg(short, long, value_name = "FILE")]
@@ -434,15 +439,16 @@ pub(crate) struct SignArgs {
 /// Verify files and folders against their signatures
 ///
 /// bulla reads the signature of each PATH from PATH.bulla, PATH.minisig, PATH.sig,
-/// PATH.intoto.jsonl or PATH.sigstore.json. The signature file itself says which format it has, of
+/// PATH.intoto.jsonl, PATH.sigstore.json or PATH.jws. The signature file itself says which format it has, of
 /// those that `bulla sign --format` writes. bulla prints one line
 /// for each file that differs from what was signed: changed, missing or unexpected. If the
 /// signature itself is at fault, it prints malformed signature, bad signature, wrong key, unknown
 /// key, unknown version, wrong name, wrong namespace or expired.
 ///
-/// A signature covers the content of a file, not its name. If the signed comment of a minisign
-/// signature names another file, bulla says so. Only statements of in-toto and signatures of
-/// folders and models cover names.
+/// A signature of `bulla sign` covers the name of a file, unless it was left out. So do statements
+/// of in-toto, and signatures of folders and models cover the names of the files in them. If a file
+/// has another name, bulla prints wrong name; --any-name accepts it. Signatures of other formats
+/// cover no names. If the signed comment of a minisign signature names another file, bulla says so.
 ///
 /// bulla trusts the keys of your keystore, except revoked versions. With --public-key or
 /// --allowed-signers, it trusts only the given keys and needs no keystore. After a rotation,
@@ -456,6 +462,7 @@ Examples:
   bulla verify photos --only 2025/beach.jpg
   bulla verify photos --duplicates
   bulla verify disk.img --range 10G..11G
+  bulla verify renamed.tar.gz --signature app.tar.gz.bulla --any-name
   bulla verify photos --public-key signer.pub --succession signer.succession
   bulla verify app.tar.gz --public-key minisign.pub
   bulla verify app.tar.gz --allowed-signers allowed_signers --principal me@example.org
@@ -497,9 +504,13 @@ pub(crate) struct VerifyArgs {
     pub(crate) outboard: Option<PathBuf>,
 
     /// The signature file; only with one PATH [default: PATH.bulla, PATH.minisig, PATH.sig,
-    /// PATH.intoto.jsonl or PATH.sigstore.json, the first that exists]
+    /// PATH.intoto.jsonl, PATH.sigstore.json or PATH.jws, the first that exists]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) signature: Option<PathBuf>,
+
+    /// Accept a file that had another name when it was signed
+    #[arg(long)]
+    pub(crate) any_name: bool,
 
     /// Accept only signature files of this format [default: any; the file says which]
     #[arg(long, value_enum)]

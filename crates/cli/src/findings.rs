@@ -106,6 +106,13 @@ pub(crate) struct Signed {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) signed_at: Option<String>,
     pub(crate) comment: String,
+    /// The name that the signature covers; only signatures of files in bulla's own format cover
+    /// one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<String>,
+    /// Whether the file has another name now, or none.
+    #[serde(skip)]
+    pub(crate) name_differs: bool,
     /// The type of what a statement of in-toto says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) predicate_type: Option<String>,
@@ -213,6 +220,13 @@ impl Report {
                 SignatureFormat::Bulla => format!("signed{at} by {}", signed.by),
                 format => format!("{} signature by {}", format.name(), signed.by),
             });
+            parts.extend(
+                signed
+                    .name
+                    .as_ref()
+                    .filter(|_| signed.name_differs)
+                    .map(|name| format!("signed name: {name}")),
+            );
             parts.extend(signed.predicate_type.as_ref().map(|found| format!("predicate: {found}")));
             parts.extend(signed.not_verified.iter().map(|part| format!("not verified: {part}")));
             if !signed.comment.is_empty() {

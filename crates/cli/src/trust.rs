@@ -143,6 +143,8 @@ impl Trust {
             by: format!("the key {}", key.fingerprint()),
             signed_at: None,
             comment: String::new(),
+            name: None,
+            name_differs: false,
             predicate_type: None,
             not_verified: Vec::new(),
         };
@@ -190,6 +192,8 @@ impl Trust {
             by: self.name(&file.key),
             signed_at: Some(file.signed_at.to_string()),
             comment: file.comment.to_string(),
+            name: file.name.as_ref().map(ToString::to_string),
+            name_differs: false,
             predicate_type: None,
             not_verified: Vec::new(),
         }
@@ -209,6 +213,8 @@ impl Trust {
             by,
             signed_at: None,
             comment: String::new(),
+            name: None,
+            name_differs: false,
             predicate_type: None,
             not_verified: Vec::new(),
         };

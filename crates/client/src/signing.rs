@@ -139,6 +139,9 @@ pub struct Statement<'a> {
     pub size: u64,
     /// One line of text, which the signature covers; it may be empty.
     pub comment: &'a str,
+    /// The name of the file, if the signature covers it, in the text form of `spec/signature.md`.
+    /// Only statements about files have one.
+    pub name: Option<&'a str>,
     /// How the statement is hashed before it is signed, for verifiers that need that.
     pub prehash: Option<Prehash>,
 }
@@ -389,7 +392,8 @@ impl Client {
     ///
     /// let digest = [0; 32]; // BLAKE3 of the file
     /// let (kind, size) = (StatementKind::File, 1024);
-    /// let statement = Statement { kind, digest, size, comment: "", prehash: None };
+    /// let name = Some("invoice.pdf");
+    /// let statement = Statement { kind, digest, size, comment: "", name, prehash: None };
     /// let signed = client.sign_statement("invoices", &statement).await?;
     /// std::fs::write("invoice.pdf.bulla", signed.signature_file).unwrap();
     /// # Ok(())
@@ -403,10 +407,19 @@ impl Client {
             size: u64,
             comment: &'a str,
             #[serde(skip_serializing_if = "Option::is_none")]
+            name: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
             prehash: Option<Prehash>,
         }
-        let Statement { kind, digest, size, comment, prehash } = statement;
-        let body = Body { kind: *kind, digest: Base64(digest), size: *size, comment, prehash: *prehash };
+        let Statement { kind, digest, size, comment, name, prehash } = statement;
+        let body = Body {
+            kind: *kind,
+            digest: Base64(digest),
+            size: *size,
+            comment,
+            name: *name,
+            prehash: *prehash,
+        };
         self.call(Call::of_key(Operation::SignStatement, key).body(&body)).await
     }
 

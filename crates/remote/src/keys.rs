@@ -176,6 +176,7 @@ impl Keys for ServiceConnection {
         statement: Statement,
         prehash: Option<Prehash>,
     ) -> Result<SignatureFile> {
+        let name_text = statement.name.as_ref().map(ToString::to_string);
         let asked = bulla_client::Statement {
             kind: match statement.kind {
                 bulla_kms::StatementKind::Manifest => StatementKind::Manifest,
@@ -185,6 +186,7 @@ impl Keys for ServiceConnection {
             digest: *statement.digest.as_bytes(),
             size: statement.size,
             comment: statement.comment.as_str(),
+            name: name_text.as_deref(),
             prehash: prehash.map(|prehash| match prehash {
                 Prehash::Ed25519ph => bulla_client::Prehash::Ed25519ph,
                 _ => bulla_client::Prehash::Blake3,
@@ -193,8 +195,15 @@ impl Keys for ServiceConnection {
         let signed = self.about(name, |client| client.sign_statement(name, &asked))?;
         let file = SignatureFile::read_from(&mut signed.signature_file.as_bytes())
             .map_err(|_| unexpected("it is not a signature file"))?;
-        let is_asked = (file.kind, file.digest, file.size, &file.comment, file.prehash)
-            == (statement.kind, statement.digest, statement.size, &statement.comment, prehash);
+        let is_asked = (file.kind, file.digest, file.size, &file.comment, &file.name, file.prehash)
+            == (
+                statement.kind,
+                statement.digest,
+                statement.size,
+                &statement.comment,
+                &statement.name,
+                prehash,
+            );
         let public_key = file.public_key.clone();
         if is_asked && file.verify_with(&public_key).is_valid() {
             return Ok(file);

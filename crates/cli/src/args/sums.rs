@@ -267,6 +267,10 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "update")]
     pub(crate) signature: Option<PathBuf>,
 
+    /// With --signature: accept a list that had another name when it was signed
+    #[arg(long, requires = "signature")]
+    pub(crate) any_name: bool,
+
     #[command(flatten)]
     pub(crate) trust: TrustArgs,
 

@@ -302,6 +302,7 @@ impl ListedJob<'_> {
         let read = source.for_each(self.progress, |bytes| hasher.update(bytes));
         read.map_err(|error| unread(self.path, error))?;
         let name = self.path.file_name().and_then(|name| name.to_str()).filter(|name| *name != STDIN);
+        let name = name.filter(|_| !self.args.any_name);
         find_subject(statement, name, &hasher.finish()).map(|()| Finding::Ok.into())
     }
 

@@ -387,6 +387,8 @@ fn numbered(format: SignatureFormat, number: minisign::KeyNumber, comment: Strin
         by,
         signed_at: None,
         comment,
+        name: None,
+        name_differs: false,
         predicate_type: None,
         not_verified: Vec::new(),
     }

@@ -25,8 +25,8 @@ use bulla_formats::minisign::NumberedKey;
 use bulla_formats::ssh;
 use bulla_keystore::DEFAULT_LABEL;
 use bulla_kms::prehash::Prehash;
-use bulla_kms::signature::Comment;
 use bulla_kms::signature::manifest::Exclusion;
+use bulla_kms::signature::{Comment, SignedName};
 use bulla_kms::{Attestation, Statement, StatementKind};
 use bulla_sums::path_from;
 use std::io::Write as _;
@@ -142,6 +142,9 @@ fn check_format(args: &SignArgs) -> Result<()> {
     let SignArgs { format, prehash, comment, namespace, embed, .. } = args;
     if prehash.is_some() && *format != SignatureFormat::Bulla {
         return usage("--prehash works only for bulla's own signature files: other formats have their own");
+    }
+    if args.no_name && *format != SignatureFormat::Bulla {
+        return usage("--no-name works only for bulla's own signature files");
     }
     check_flags(args)?;
     if comment.is_some() && !matches!(format, SignatureFormat::Bulla | SignatureFormat::Minisign) {
@@ -424,7 +427,9 @@ fn sign_statement(
 ) -> Result<Signed> {
     let statement = |kind, digest, size| Statement::new(kind, digest, size).comment(comment.clone());
     let (statement, body, listed) = match content {
-        SignInput::File { digest, size } => (statement(StatementKind::File, digest, size), None, None),
+        SignInput::File { digest, size } => {
+            (statement(StatementKind::File, digest, size).name(signed_name(path, args)?), None, None)
+        }
         SignInput::Folder(mut listed, stamp_file) => {
             let summary = listed.summary;
             (
@@ -445,6 +450,7 @@ fn sign_statement(
         key: file.key.to_string(),
         kind: file.kind.as_str(),
         digest: Some(file.digest.to_hex().to_string()),
+        name: file.name.as_ref().map(ToString::to_string),
         entries: listed.as_ref().map(|(listed, _)| listed.summary.entries),
         removed: listed.as_ref().map(|(listed, _)| listed.gone.count),
         reading: listed.as_ref().map(|(listed, _)| JsonReading {
@@ -466,6 +472,19 @@ fn sign_statement(
     })
 }
 
+/// The name that a signature covers; none for standard input, and where the user wants none.
+fn signed_name(path: &Path, args: &SignArgs) -> Result<Option<SignedName>> {
+    if args.no_name || path == Path::new(STDIN) {
+        return Ok(None);
+    }
+    let Some(name) = path.file_name() else { return Ok(None) };
+    let name = SignedName::from_bytes(name.as_encoded_bytes()).map_err(|error| {
+        let error = Error::from(error).about(escape_path(path));
+        error.hint("rename it, or leave its name out of the signature with --no-name")
+    })?;
+    Ok(Some(name))
+}
+
 fn sign_foreign(
     keys: &dyn Keys,
     args: &SignArgs,
@@ -481,6 +500,7 @@ fn sign_foreign(
         key: new.key.to_string(),
         kind: if path.is_dir() { StatementKind::Manifest.as_str() } else { StatementKind::File.as_str() },
         digest: None,
+        name: None,
         entries: None,
         removed: None,
         reading: None,

@@ -186,6 +186,10 @@ pub(super) struct JsonSigned {
     /// The BLAKE3 digest that was signed; only bulla's own format has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) digest: Option<String>,
+    /// The name that the signature covers; only signatures of files in bulla's own format cover
+    /// one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) name: Option<String>,
     /// For a folder, the number of signed files and links.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) entries: Option<u64>,

@@ -23,6 +23,7 @@ use bulla_formats::sigstore::MAX_BUNDLE_LEN;
 use bulla_formats::{Coverage, ForeignFormat, ForeignSignature, MAX_SIGNATURE_LEN};
 use bulla_kms::signature::manifest::{self, EntryContent, Exclusion, ManifestEntry, ManifestPath};
 use bulla_kms::{Code, KmsError, SignatureFile, StatementKind};
+use bulla_sums::path_from;
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _};
@@ -165,14 +166,22 @@ impl Job<'_> {
                 );
                 return Err(error.about(escape_path(path)).into());
             }
-            StatementKind::File => self.compare_file(file, args)?,
+            StatementKind::File => {
+                let report = self.compare_file(file, args)?;
+                match report.finding {
+                    Finding::Ok => Report { finding: name_finding(file, self.path, args.any_name), ..report },
+                    _ => report,
+                }
+            }
             StatementKind::Manifest => self.compare_folder(file, read_manifest(path, file, reader)?, args)?,
             kind => {
                 let reason = format!("it signs a {kind}, not a file or a folder");
                 return Err(Problem::BadSignature.because(reason));
             }
         };
-        report.signed = Some(trust.signed(file));
+        let mut signed = trust.signed(file);
+        signed.name_differs = !has_signed_name(file, path);
+        report.signed = Some(signed);
         Ok(report)
     }
 
@@ -289,6 +298,26 @@ impl Job<'_> {
             self.note_name(file.trusted_comment());
         }
         Ok(Report { signed: Some(signed), ..Finding::Ok.into() })
+    }
+}
+
+/// Whether a file has the name that its signature covers, if it covers one. Standard input has no
+/// name.
+fn has_signed_name(file: &SignatureFile, path: &Path) -> bool {
+    let Some(signed) = &file.name else { return true };
+    let name = path.file_name().filter(|_| path != Path::new(STDIN));
+    name.is_some_and(|name| name.as_encoded_bytes() == signed.as_bytes())
+}
+
+/// Whether an intact file may have the name that it has.
+pub(super) fn name_finding(file: &SignatureFile, path: &Path, any_name: bool) -> Finding {
+    match &file.name {
+        Some(signed) if !any_name && path != Path::new(STDIN) && !has_signed_name(file, path) => {
+            let signed = escape_path(&path_from(signed.as_bytes()));
+            let hint = "if you renamed it, rename it back, or accept any name with --any-name";
+            Problem::WrongName.because(format!("it was signed under the name {signed}; {hint}"))
+        }
+        _ => Finding::Ok,
     }
 }
 

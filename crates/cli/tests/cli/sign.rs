@@ -85,6 +85,34 @@ fn the_signature_of_another_file_does_not_verify() {
 }
 
 #[test]
+fn a_signature_covers_the_name_of_the_file() {
+    let home = Home::new();
+    home.write("app-1.0", "content");
+    home.run(["sign", "app-1.0"]).exits(0);
+    let found = home.run(["verify", "app-1.0", "--json"]).exits(0).json();
+    assert_eq!(found[0]["name"], "app-1.0");
+    home.write("app-2.0", "content");
+    let verify = ["verify", "app-2.0", "--signature", "app-1.0.bulla"];
+    home.run(verify).exits(1).says("app-2.0: wrong name (it was signed under the name app-1.0; if you renamed");
+    home.run(verify.iter().chain(&["--any-name"])).exits(0).says("signed name: app-1.0");
+    // Standard input has no name, and so has a signature that leaves it out.
+    let input = ["verify", "-", "--signature", "app-1.0.bulla"];
+    Done::with_input(home.command().args(input), b"content").exits(0).says("signed name: app-1.0");
+    home.run(["sign", "app-1.0", "--no-name"]).exits(0);
+    assert!(home.read("app-1.0.bulla").starts_with(b"bulla signature v1\n"));
+    home.run(verify).exits(0);
+    // A list whose signature is verified first.
+    home.write("SUMS", home.run(["sum", "app-1.0"]).exits(0).stdout);
+    home.run(["sign", "SUMS"]).exits(0);
+    home.run(["check", "SUMS", "--signature", "SUMS.bulla"]).exits(0);
+    std::fs::copy(home.path("SUMS"), home.path("OLD")).unwrap();
+    let check = ["check", "OLD", "--signature", "SUMS.bulla"];
+    home.run(check).exits(1).says("wrong name (it was signed under the name SUMS");
+    home.run(check.iter().chain(&["--any-name"])).exits(0);
+    home.run(["sign", "app-1.0", "--no-name", "--format", "ssh"]).exits(2).complains("--no-name works only");
+}
+
+#[test]
 fn a_missing_file_is_missing_and_a_missing_signature_is_trouble() {
     let home = Home::new();
     home.write("a", "a");

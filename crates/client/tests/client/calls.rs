@@ -66,11 +66,13 @@ fn digests_and_statements_are_signed() {
         digest,
         size: 7,
         comment: "a word",
+        name: Some("app-1.0"),
         prehash: Some(Prehash::Ed25519ph),
     };
     let signed = client.sign_statement("a", &statement).unwrap();
     let file = SignatureFile::read_from(&mut signed.signature_file.as_bytes()).unwrap();
     assert_eq!((file.key.to_string(), file.size, file.comment.as_str()), (signed.key, 7, "a word"));
+    assert_eq!(file.name.as_ref().unwrap().as_bytes(), b"app-1.0");
     assert!(file.verify_with(&file.public_key.clone()).is_valid());
 }
 

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use bulla_blake3::Hash;
 use serde::{Deserialize, Serialize};
 
+use super::name::SignedName;
 use crate::algorithm::Algorithm;
 use crate::encoding;
 use crate::encoding::serde_as_text;
@@ -109,18 +110,46 @@ pub struct Statement {
     pub size: u64,
     /// The comment of the signer.
     pub comment: Comment,
+    /// The name of the file, if the signature covers it. Only statements of the kind
+    /// [`StatementKind::File`] have one.
+    pub name: Option<SignedName>,
 }
 
 impl Statement {
-    /// A statement without a comment: this digest and this size are those of what is signed.
+    /// A statement without a comment and a name: this digest and this size are those of what is
+    /// signed.
     pub fn new(kind: StatementKind, digest: Hash, size: u64) -> Self {
-        Self { kind, digest, size, comment: Comment::default() }
+        Self { kind, digest, size, comment: Comment::default(), name: None }
     }
 
     /// Sets the trusted comment.
     #[must_use]
     pub fn comment(mut self, comment: Comment) -> Self {
         self.comment = comment;
+        self
+    }
+
+    /// Sets the name of the file.
+    ///
+    /// ```
+    /// use bulla_kms::{Algorithm, Code, Keystore, NewKey, SignatureFile, Statement, StatementKind};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519);
+    /// let key = keystore.create_key(new)?;
+    /// let digest = bulla_blake3::hash(b"a file");
+    /// let statement = Statement::new(StatementKind::File, digest, 6).name("app-1.0".parse()?);
+    /// let file = SignatureFile::sign(&keystore, &key, statement)?;
+    /// assert!(file.to_string().starts_with("bulla signature v3\n"));
+    ///
+    /// let message = Statement::message(b"a message").name("app-1.0".parse()?);
+    /// let error = SignatureFile::sign(&keystore, &key, message).unwrap_err();
+    /// assert_eq!(error.code, Code::InvalidArgument);
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
+    #[must_use]
+    pub fn name(mut self, name: impl Into<Option<SignedName>>) -> Self {
+        self.name = name.into();
         self
     }
 
@@ -131,6 +160,7 @@ impl Statement {
             digest: bulla_blake3::hash(message),
             size: message.len() as u64,
             comment: Comment::default(),
+            name: None,
         }
     }
 }
@@ -156,6 +186,9 @@ pub struct SignatureFile {
     pub signed_at: Timestamp,
     /// The comment of the signer.
     pub comment: Comment,
+    /// The name that the file had, if the signature covers it. A verifier compares it with the name
+    /// that the file has now.
+    pub name: Option<SignedName>,
     /// How [`SignatureFile::signed_bytes`] were hashed before an Ed25519 key signed them; `None` if
     /// they were signed without hashing.
     pub prehash: Option<Prehash>,
@@ -182,7 +215,8 @@ impl SignatureFile {
     /// ```
     ///
     /// # Errors
-    /// The errors of [`Keystore::sign`].
+    /// [`Code::InvalidArgument`] for a name of something else than a file; the errors of
+    /// [`Keystore::sign`].
     pub fn sign<'a>(keystore: &Keystore, key: impl Into<KeyRef<'a>>, statement: Statement) -> Result<Self> {
         Self::sign_with(keystore, key, statement, None)
     }
@@ -191,7 +225,7 @@ impl SignatureFile {
     /// only such signatures.
     ///
     /// # Errors
-    /// The errors of [`Keystore::sign_prehashed`].
+    /// Those of [`SignatureFile::sign`] and [`Keystore::sign_prehashed`].
     ///
     /// ```
     /// use bulla_kms::prehash::Prehash;
@@ -216,6 +250,10 @@ impl SignatureFile {
         statement: Statement,
         prehash: Option<Prehash>,
     ) -> Result<Self> {
+        if statement.name.is_some() && statement.kind != StatementKind::File {
+            let message = format!("a statement about a {} has no name: only files have one", statement.kind);
+            return Err(KmsError::new(Code::InvalidArgument, message));
+        }
         let signed_at = Timestamp::now()?;
         let unsigned = |key: &KeyVersionId, public_key: &PublicKey| Self {
             kind: statement.kind,
@@ -225,6 +263,7 @@ impl SignatureFile {
             size: statement.size,
             signed_at,
             comment: statement.comment.clone(),
+            name: statement.name.clone(),
             prehash,
             signature: Vec::new(),
         };
@@ -271,8 +310,8 @@ impl SignatureFile {
         Ok(self.verify_with(&keystore.public_key(&self.key)?))
     }
 
-    /// The bytes that are signed: [`RESERVED_PREFIX`], `v1` or, with a prehash, `v2`, a zero byte,
-    /// the kind, a zero byte, and the text up to the line of the signature.
+    /// The bytes that are signed: [`RESERVED_PREFIX`], `v1`, `v2` or `v3`, a zero byte, the kind, a
+    /// zero byte, and the text up to the line of the signature.
     pub fn signed_bytes(&self) -> Vec<u8> {
         let lines = self.signed_lines();
         [
@@ -287,14 +326,24 @@ impl SignatureFile {
         .concat()
     }
 
-    /// The number of the format: files without a prehash have format 1.
+    /// The number of the format: with a name 3, else with a prehash 2, else 1.
     fn format(&self) -> &'static str {
-        if self.prehash.is_none() { "1" } else { "2" }
+        match (&self.name, self.prehash) {
+            (Some(_), _) => "3",
+            (None, Some(_)) => "2",
+            (None, None) => "1",
+        }
     }
 
     fn signed_lines(&self) -> String {
-        let Self { kind, key, public_key, digest, size, signed_at, comment, prehash, signature: _ } = self;
-        let prehash = prehash.map_or_else(String::new, |prehash| format!("prehash: {prehash}\n"));
+        let Self { kind, key, public_key, digest, size, signed_at, comment, name, prehash, signature: _ } =
+            self;
+        let prehash = match (name, prehash) {
+            (_, Some(prehash)) => format!("prehash: {prehash}\n"),
+            (Some(_), None) => "prehash:\n".to_owned(),
+            (None, None) => String::new(),
+        };
+        let name = name.as_ref().map_or_else(String::new, |name| format!("name: {name}\n"));
         let space = if comment.as_str().is_empty() { "" } else { " " };
         format!(
             "bulla signature v{}\n\
@@ -306,7 +355,7 @@ impl SignatureFile {
              size: {size}\n\
              time: {signed_at}\n\
              comment:{space}{comment}\n\
-             {prehash}",
+             {name}{prehash}",
             self.format(),
             digest = digest.to_hex(),
         )
@@ -390,13 +439,12 @@ fn read(reader: &mut impl BufRead) -> Result<SignatureFile> {
         size: lines.field("size", "a decimal number below 2^64 without leading zeros", size)?,
         signed_at: lines.parsed("time")?,
         comment: lines.parsed::<Comment>("comment")?,
-        prehash: match format {
-            Format::V1 => None,
-            Format::V2 if algorithm == Algorithm::Ed25519 => Some(lines.parsed("prehash")?),
-            Format::V2 => {
-                return Err(lines.error("prehash", "digests are signed by keys of ed25519 alone"));
-            }
+        name: match format {
+            Format::V1 | Format::V2 => None,
+            Format::V3 if kind == StatementKind::File => Some(lines.parsed("name")?),
+            Format::V3 => return Err(lines.error("name", "only signatures of files have one")),
         },
+        prehash: prehash(&mut lines, format, algorithm)?,
         signature: {
             let length = algorithm.output_length();
             lines.longest = MAX_LINE.max("signature: ".len() + length.div_ceil(3) * 4 + 1);
@@ -420,24 +468,48 @@ fn read(reader: &mut impl BufRead) -> Result<SignatureFile> {
     }
 }
 
-/// The formats. The second has a line that names the hash function applied before signing.
+/// The line that names the hash function applied before signing, if the format has it.
+fn prehash<R: BufRead>(
+    lines: &mut Lines<'_, R>,
+    format: Format,
+    algorithm: Algorithm,
+) -> Result<Option<Prehash>> {
+    let value = match format {
+        Format::V1 => return Ok(None),
+        Format::V2 | Format::V3 => lines.value("prehash")?,
+    };
+    if format == Format::V3 && value.is_empty() {
+        return Ok(None);
+    }
+    if algorithm != Algorithm::Ed25519 {
+        return Err(lines.error("prehash", "digests are signed by keys of ed25519 alone"));
+    }
+    let known =
+        value.parse().map_err(|error: KmsError| lines.error("prehash", &error.message).with_source(error));
+    known.map(Some)
+}
+
+/// The formats. The second has a line that names the hash function applied before signing, which is
+/// empty in the third if there was none. The third also has the file's name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Format {
     V1,
     V2,
+    V3,
 }
 
 fn format_line(line: &str) -> Result<Format> {
     match line.strip_prefix(FORMAT) {
         Some("1") => Ok(Format::V1),
         Some("2") => Ok(Format::V2),
-        Some(version) if version.parse::<u32>().is_ok_and(|version| version > 2) => Err(KmsError::new(
+        Some("3") => Ok(Format::V3),
+        Some(version) if version.parse::<u32>().is_ok_and(|version| version > 3) => Err(KmsError::new(
             Code::SignatureTooNew,
             format!(
-                "the signature file is of format v{version} and this program reads up to v2; use a newer version"
+                "the signature file is of format v{version} and this program reads up to v3; use a newer version"
             ),
         )),
-        _ => Err(malformed("line 1: it must be \"bulla signature v1\" or \"bulla signature v2\"")),
+        _ => Err(malformed("line 1: it must be \"bulla signature v1\", v2 or v3")),
     }
 }
 

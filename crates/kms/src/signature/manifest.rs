@@ -492,7 +492,7 @@ macro_rules! escaped_text {
 escaped_text!(ManifestPath, LinkTarget);
 
 /// Bytes, shown in their text form.
-struct Escaped<'a>(&'a [u8]);
+pub(super) struct Escaped<'a>(pub(super) &'a [u8]);
 
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -519,7 +519,7 @@ fn hex(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
 }
 
 /// The bytes of a text form. Accepts only the one form that these bytes have.
-fn unescape(text: &str) -> Result<Vec<u8>> {
+pub(super) fn unescape(text: &str) -> Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((plain, escape)) = rest.split_once('\\') {

@@ -7,6 +7,8 @@
 
 mod file;
 pub mod manifest;
+mod name;
 
 pub use self::file::{Comment, MAX_COMMENT_LEN, SignatureFile, Statement, StatementKind};
+pub use self::name::SignedName;
 pub use crate::reserved::{RESERVED_PREFIX, RESERVED_PREFIXES};

@@ -1,7 +1,7 @@
 //! Signature files: what they bind, and that their text has one form.
 
 use bulla_kms::prehash::Prehash;
-use bulla_kms::signature::{Comment, MAX_COMMENT_LEN, RESERVED_PREFIX};
+use bulla_kms::signature::{Comment, MAX_COMMENT_LEN, RESERVED_PREFIX, SignedName};
 use bulla_kms::{
     Algorithm, Code, KeyId, Keystore, NewKey, PublicKey, SignatureFile, Statement, StatementKind, Timestamp,
     Verdict,
@@ -37,6 +37,7 @@ fn fixed() -> SignatureFile {
         size: 0,
         signed_at: Timestamp::from_unix_millis(1_769_851_800_123).unwrap(),
         comment: "a word".parse().unwrap(),
+        name: None,
         prehash: None,
         signature: vec![0x5a; 64],
     }
@@ -274,8 +275,64 @@ fn bytes_that_are_not_utf_8_are_refused_with_the_line() {
 
 #[test]
 fn a_newer_format_is_named_as_such() {
-    let error = SignatureFile::parse(FIXED.replace("signature v1", "signature v3").as_bytes()).unwrap_err();
+    let error = SignatureFile::parse(FIXED.replace("signature v1", "signature v4").as_bytes()).unwrap_err();
     assert_eq!(error.code, Code::SignatureTooNew);
+    assert!(error.message.contains("reads up to v3; use a newer version"), "{error}");
+}
+
+/// A file of version 3, whose every field is known.
+fn named() -> SignatureFile {
+    SignatureFile { name: Some("app-1.0".parse().unwrap()), ..fixed() }
+}
+
+#[test]
+fn a_name_makes_the_third_format() {
+    let lines = "comment: a word\nname: app-1.0\nprehash:\n";
+    let text = FIXED.replace("signature v1", "signature v3").replace("comment: a word\n", lines);
+    assert_eq!(named().to_string(), text);
+    assert_eq!(SignatureFile::parse(text.as_bytes()).unwrap(), named());
+    assert!(named().signed_bytes().starts_with(b"bulla signature\0v3\0file\0bulla signature v3\n"));
+    let prehashed = SignatureFile { prehash: Some(Prehash::Ed25519ph), ..named() };
+    assert!(prehashed.to_string().contains("\nname: app-1.0\nprehash: ed25519ph\n"));
+    assert_eq!(SignatureFile::parse(prehashed.to_string().as_bytes()).unwrap(), prehashed);
+    // Bytes that are not UTF-8, and such that could mislead a reader.
+    let odd = SignedName::from_bytes(b"a\xff>\\\n\xe2\x80\xae").unwrap();
+    assert_eq!(odd.to_string(), r"a\xff\x3e\\\n\xe2\x80\xae");
+    let odd = SignatureFile { name: Some(odd), ..fixed() };
+    assert_eq!(SignatureFile::parse(odd.to_string().as_bytes()).unwrap(), odd);
+    for (from, to, place) in [
+        ("name: app-1.0\n", "", "line 10, name"),
+        ("name: app-1.0", "name:", "line 10, name"),
+        ("name: app-1.0", "name: a/b", "line 10, name"),
+        ("name: app-1.0", "name: ..", "line 10, name"),
+        ("name: app-1.0", r"name: \x61", "line 10, name"),
+        ("name: app-1.0", &format!("name: {}", "a".repeat(256)), "line 10, name"),
+        ("prehash:\n", "", "line 11, prehash"),
+        ("prehash:\n", "prehash: \n", "line 11, prehash"),
+        ("prehash:\n", "prehash: sha256\n", "line 11, prehash"),
+        ("kind: file", "kind: message", "line 10, name"),
+        ("signature v3", "signature v1", "line 10, signature"),
+        ("signature v3", "signature v2", "line 10, prehash"),
+    ] {
+        let error = SignatureFile::parse(text.replace(from, to).as_bytes()).expect_err(to);
+        assert_eq!(error.code, Code::MalformedSignature, "{to:?}");
+        assert!(error.message.contains(place), "{to:?}: {error}");
+    }
+}
+
+#[test]
+fn a_signature_with_a_name_is_one_of_that_name_alone() {
+    let (keystore, key) = keystore();
+    let public_key = keystore.public_key(&key.version(1.try_into().unwrap())).unwrap();
+    for prehash in [None, Some(Prehash::Blake3), Some(Prehash::Ed25519ph)] {
+        let with_name = statement(StatementKind::File).name(SignedName::from_bytes("app-1.0").unwrap());
+        let file = SignatureFile::sign_with(&keystore, &key, with_name, prehash).unwrap();
+        assert!(file.verify_with(&public_key).is_valid());
+        for name in [None, Some("app-2.0".parse().unwrap())] {
+            let renamed = SignatureFile { name, ..file.clone() };
+            assert!(!renamed.verify_with(&public_key).is_valid());
+        }
+    }
 }
 
 /// One with the longest signature, which is not valid.
@@ -378,6 +435,7 @@ prop_compose! {
         size: u64,
         time in 0..253_370_764_800_000_u64,
         comment in comments(),
+        signed_name in proptest::option::of("[^/\\x00]{3,40}"),
         prehash in 0..3_usize,
         signature in proptest::collection::vec(any::<u8>(), 64),
     ) -> SignatureFile {
@@ -392,6 +450,9 @@ prop_compose! {
             size,
             signed_at: Timestamp::from_unix_millis(time).unwrap(),
             comment,
+            name: signed_name
+                .filter(|_| KINDS[kind] == StatementKind::File)
+                .and_then(|name| SignedName::from_bytes(name).ok()),
             prehash: [None, Some(Prehash::Blake3), Some(Prehash::Ed25519ph)][prehash],
             signature,
         }

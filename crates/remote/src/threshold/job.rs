@@ -204,6 +204,7 @@ impl Job {
             size: self.size,
             signed_at: self.time,
             comment: comment.clone(),
+            name: None,
             prehash: None,
             signature: Vec::new(),
         };

@@ -59,6 +59,11 @@ struct SignStatement<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>)]
     comment: Cow<'a, str>,
+    /// The name of the file, if the signature covers it, in the form of the signature file. Only
+    /// statements of the kind `file` have one.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>, example = "app-1.0.tar.gz")]
+    name: Option<Cow<'a, str>>,
     /// How the statement is hashed before it is signed, for verifiers that need that: Ed25519 keys
     /// only. It is not hashed when absent.
     prehash: Option<StatementPrehash>,
@@ -89,7 +94,7 @@ async fn sign_statement(
     BodyBytes(body): BodyBytes,
 ) -> Result<Json<SignedStatement>> {
     let key = resolve_key(&caller, &key, TokenOperation::Sign)?;
-    let SignStatement { kind, digest, size, comment, prehash } = parse(&body)?;
+    let SignStatement { kind, digest, size, comment, name, prehash } = parse(&body)?;
     let digest: [u8; 32] = decode(&digest, "digest")?
         .try_into()
         .map_err(|_| ApiError::malformed("`digest` is one of BLAKE3, and has 32 bytes"))?;
@@ -103,6 +108,7 @@ async fn sign_statement(
         StatementPrehash::Ed25519ph => Prehash::Ed25519ph,
     });
     let statement = bulla_kms::Statement::new(kind, digest.into(), size).comment(comment.parse()?);
+    let statement = statement.name(name.map(|name| name.parse()).transpose()?);
     let signed = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
         SignatureFile::sign_with(keystore, key.as_ref(), statement, prehash)
     });

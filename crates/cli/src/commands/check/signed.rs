@@ -2,7 +2,7 @@
 
 use crate::args::CheckArgs;
 use crate::commands::foreign;
-use crate::commands::verify::{AnySignature, open_signature, read_signature};
+use crate::commands::verify::{AnySignature, name_finding, open_signature, read_signature};
 use crate::error::{Error, Result};
 use crate::files::STDIN;
 use crate::files::read::{Links, ReadError, Source};
@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct ListSignature {
     path: PathBuf,
     trust: Trust,
+    any_name: bool,
 }
 
 /// A list and what its signature says.
@@ -35,7 +36,7 @@ impl ListSignature {
         if args.files.len() > 1 {
             return Err(Error::new("usage", "--signature is the signature of one list: name one FILE"));
         }
-        Ok(Some(Self { path, trust: Trust::new(&args.trust)? }))
+        Ok(Some(Self { path, trust: Trust::new(&args.trust)?, any_name: args.any_name }))
     }
 
     /// Reads the list, and verifies it. `files` are the lists that the user names.
@@ -62,7 +63,10 @@ impl ListSignature {
             None => read_list(list.map(PathBuf::as_path))?,
         };
         let verified = match &signature {
-            AnySignature::Bulla(file) => self.verify_bulla(file, &content),
+            AnySignature::Bulla(file) => {
+                let list = list.map_or(Path::new(STDIN), PathBuf::as_path);
+                self.verify_bulla(file, list, &content)
+            }
             AnySignature::Foreign(file) => {
                 foreign::verify(file, &self.trust, |coverage| cover(coverage, &content))
             }
@@ -77,7 +81,7 @@ impl ListSignature {
         })
     }
 
-    fn verify_bulla(&self, file: &SignatureFile, content: &[u8]) -> Result<Signed, Finding> {
+    fn verify_bulla(&self, file: &SignatureFile, list: &Path, content: &[u8]) -> Result<Signed, Finding> {
         self.trust.check(file)?;
         if file.kind != StatementKind::File {
             let reason = format!("it signs a {}, not a file", file.kind);
@@ -86,7 +90,10 @@ impl ListSignature {
         if file.size != content.len() as u64 || file.digest != bulla_blake3::hash(content) {
             return Err(Problem::Changed.because("its content is not what was signed"));
         }
-        Ok(self.trust.signed(file))
+        match name_finding(file, list, self.any_name) {
+            Finding::Ok => Ok(self.trust.signed(file)),
+            found => Err(found),
+        }
     }
 }
 
