@@ -439,10 +439,10 @@ pub(crate) struct SignArgs {
 /// Verify files and folders against their signatures
 ///
 /// bulla reads the signature of each PATH from PATH.bulla, PATH.minisig, PATH.sig,
-/// PATH.intoto.jsonl, PATH.sigstore.json or PATH.jws. The signature file itself says which format it has, of
-/// those that `bulla sign --format` writes. bulla prints one line
-/// for each file that differs from what was signed: changed, missing or unexpected. If the
-/// signature itself is at fault, it prints malformed signature, bad signature, wrong key, unknown
+/// PATH.intoto.jsonl, PATH.sigstore.json or PATH.jws. The signature file itself says which format
+/// it has, of those that `bulla sign --format` writes. bulla prints one line for each file that
+/// differs from what was signed: changed, missing or unexpected. If the signature itself is at
+/// fault, it prints malformed signature, bad signature, wrong key, unknown
 /// key, unknown version, wrong name, wrong namespace or expired.
 ///
 /// A signature of `bulla sign` covers the name of a file, unless it was left out. So do statements

@@ -199,8 +199,8 @@ impl Trust {
         }
     }
 
-    /// The trusted key that made a signature of DSSE, Sigstore or JWS. Such a signature names its key at
-    /// most by a hint that nothing covers, so each key is tried.
+    /// The trusted key that made a signature of DSSE, Sigstore or JWS. Such a signature names its
+    /// key at most by a hint that is nothing to trust, so each key is tried.
     pub(crate) fn message_signer(
         &self,
         format: SignatureFormat,

@@ -424,8 +424,8 @@ impl Client {
     }
 
     /// Signs a JWT with a key that the service's settings name for that. The service sets `iss`,
-    /// `iat`, `nbf`, `exp` and `jti`, and permits the audiences of its settings. Without a lifetime,
-    /// the JWT lives as long as the settings permit; of a lifetime, whole seconds count.
+    /// `iat`, `nbf`, `exp` and `jti`, and permits the audiences of its settings. Without a
+    /// lifetime, the JWT lives as long as the settings permit; of a lifetime, whole seconds count.
     ///
     /// ```no_run
     /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {

@@ -285,7 +285,12 @@ impl JwsSignature {
             let message = format!("its header is longer than {MAX_HEADER_LEN} characters");
             return Err(FormatError::new(message));
         }
-        let header: Header = json::parse(&decode(protected, "header")?)?;
+        let header = decode(protected, "header")?;
+        // A list would be read as the members in their order.
+        if !header.trim_ascii_start().starts_with(b"{") {
+            return Err(FormatError::new("its header is not an object of JSON"));
+        }
+        let header: Header = json::parse(&header)?;
         let algorithm = JwsAlgorithm::parse(&header.alg)?;
         header.check()?;
         let payload = match (payload, header.b64) {
@@ -476,7 +481,7 @@ mod tests {
             (r#"{"alg":"EdDSA","b64":"false","crit":["b64"]}"#, "another type"),
             (r#"{"alg":"EdDSA","typ":"JWT"}"#, "JSON Web Token"),
             (r#"{"alg":"EdDSA","typ":"application/at+jwt"}"#, "JSON Web Token"),
-            (r#"["EdDSA"]"#, "another type"),
+            (r#"["EdDSA"]"#, "not an object"),
             (r#"{"alg":"EdDSA","typ":"file","jku":"https://example.org"}"#, ""),
             (r#"{"alg":"Ed25519","b64":true,"crit":["b64"]}"#, ""),
         ] {

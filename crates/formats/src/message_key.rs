@@ -1,5 +1,6 @@
 //! Signatures of messages as DSSE and Sigstore have them: ECDSA in DER.
 
+use bulla_kms::prehash::{HashFunction, Prehashed};
 use bulla_kms::{Algorithm, PublicKey, transfer};
 
 use crate::error::{FormatError, MessageSigner};
@@ -22,6 +23,19 @@ impl MessageKey<'_> {
             Self::Kms(key) => VerifyingKey::of(key),
             Self::Ssh(key) => key.verifying_key(),
         }
+    }
+
+    /// Whether a signature of ECDSA on P-256, in DER, verifies with this key, by the SHA-256 digest
+    /// of the message.
+    pub(crate) fn verifies_sha256(self, digest: &[u8], signature: &[u8]) -> bool {
+        let Some(VerifyingKey::Kms(key)) = self.verifying_key() else { return false };
+        let pair = match key.algorithm() {
+            Algorithm::EcdsaP256 => transfer::ecdsa_from_der(key.algorithm(), signature),
+            _ => None,
+        };
+        let digest = HashFunction::Sha256.digest(digest).and_then(|digest| Prehashed::new(digest, b"").ok());
+        let (Some(pair), Some(digest)) = (pair, digest) else { return false };
+        key.verify_prehashed(&digest, &pair).is_valid()
     }
 
     /// Whether a signature of the message verifies with this key. One of ECDSA is in DER, and

@@ -15,6 +15,7 @@ use sigstore_types::{
     PublicKeyIdentifier, SignatureContent, VerificationMaterial, VerificationMaterialContent,
 };
 
+use crate::content::Coverage;
 use crate::digests::to_hex;
 use crate::dsse::{Envelope, EnvelopeSignature, pem};
 use crate::error::{FormatError, MessageSigner};
@@ -24,6 +25,12 @@ use crate::signify::check_message;
 
 /// The most bytes of a bundle, or of an envelope.
 pub const MAX_BUNDLE_LEN: usize = 64 << 20;
+
+/// The bytes of a signature of Ed25519.
+const ED25519_LEN: usize = 64;
+/// The most bytes of a signature of ECDSA on P-256 in DER. Signatures on larger curves are longer,
+/// except for one of 2^200.
+const MAX_P256_DER_LEN: usize = 72;
 
 /// A bundle. `Display` writes it as one line of JSON.
 #[derive(Clone, Debug, PartialEq)]
@@ -183,12 +190,29 @@ impl SigstoreBundle {
         }
     }
 
-    /// Whether the signature of a file's bytes verifies with a key. Always false for a bundle with
-    /// an envelope.
-    pub fn is_file_signed_by(&self, content: &[u8], key: MessageKey<'_>) -> bool {
+    /// What [`SigstoreBundle::is_file_signed_by`] needs of the file: its SHA-256 digest, if the
+    /// signature is one of ECDSA on P-256, so that the file may have any length; else its bytes.
+    pub fn coverage(&self) -> Coverage {
         match &self.bundle.content {
-            SignatureContent::MessageSignature(signature) => {
-                key.verifies(content, signature.signature.as_bytes())
+            SignatureContent::MessageSignature(signature) => match signature.signature.as_bytes().len() {
+                // One of P-256 in DER may have this length, too, and the file's bytes do as well.
+                ED25519_LEN => Coverage::Whole,
+                0..=MAX_P256_DER_LEN => Coverage::Sha256,
+                _ => Coverage::Whole,
+            },
+            _ => Coverage::Whole,
+        }
+    }
+
+    /// Whether the signature of a file verifies with a key. `covered` is what
+    /// [`SigstoreBundle::coverage`] names. Always false for a bundle with an envelope.
+    pub fn is_file_signed_by(&self, covered: &[u8], key: MessageKey<'_>) -> bool {
+        match (&self.bundle.content, self.coverage()) {
+            (SignatureContent::MessageSignature(signature), Coverage::Sha256) => {
+                key.verifies_sha256(covered, signature.signature.as_bytes())
+            }
+            (SignatureContent::MessageSignature(signature), _) => {
+                key.verifies(covered, signature.signature.as_bytes())
             }
             _ => false,
         }
@@ -237,6 +261,38 @@ mod tests {
             for len in 0..text.len() {
                 assert!(SigstoreBundle::parse(&text.as_bytes()[..len]).is_err(), "{len}");
             }
+        }
+    }
+
+    struct KeystoreSigner(bulla_kms::Keystore, bulla_kms::KeyVersionId);
+
+    impl MessageSigner for KeystoreSigner {
+        type Error = Box<dyn std::error::Error>;
+
+        fn sign(&mut self, message: &[u8]) -> Result<(PublicKey, Vec<u8>), Self::Error> {
+            Ok((self.0.public_key(&self.1)?, self.0.sign(&self.1, message)?.bytes))
+        }
+    }
+
+    #[test]
+    fn the_digest_of_a_file_is_enough_for_p256_and_not_for_ed25519() {
+        use bulla_kms::{Algorithm, Keystore, NewKey};
+        let content = b"a file";
+        let digest = Sha256::digest(content);
+        for (algorithm, coverage) in
+            [(Algorithm::EcdsaP256, Coverage::Sha256), (Algorithm::Ed25519, Coverage::Whole)]
+        {
+            let keystore = Keystore::in_memory().unwrap();
+            let new = NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), algorithm);
+            let id = keystore.create_key(new).unwrap();
+            let key = keystore.public_key(&id).unwrap();
+            let mut signer = KeystoreSigner(keystore, id);
+            let bundle = SigstoreBundle::sign_file(&mut signer, content).unwrap();
+            assert_eq!(bundle.coverage(), coverage);
+            let is_digest = coverage == Coverage::Sha256;
+            assert_eq!(bundle.is_file_signed_by(&digest, MessageKey::Kms(&key)), is_digest);
+            assert_eq!(bundle.is_file_signed_by(content, MessageKey::Kms(&key)), !is_digest);
+            assert!(!bundle.is_file_signed_by(&Sha256::digest(b"other"), MessageKey::Kms(&key)));
         }
     }
 

@@ -1,5 +1,5 @@
-//! Public keys of any algorithm that signs messages, for those that `bulla-kms` verifies only with a
-//! C compiler: RSA, and ECDSA on P-384 and P-521. Timing reveals nothing: they are public.
+//! Public keys of any algorithm that signs messages, for those that `bulla-kms` verifies only with
+//! a C compiler: RSA, and ECDSA on P-384 and P-521. Timing reveals nothing: they are public.
 
 use bulla_kms::{Algorithm, PublicKey};
 use p384::pkcs8::der::asn1::UintRef;

@@ -52,10 +52,17 @@ impl<'a> Prepared<'a> {
 
     /// Starts the service, with a token that permits these operations.
     pub(super) fn serve(&self, operations: &[&str]) -> Result<Serving> {
+        self.serve_with(operations, &[])
+    }
+
+    /// Does the same with settings, by the names of their variables.
+    pub(super) fn serve_with(&self, operations: &[&str], settings: &[(&str, &str)]) -> Result<Serving> {
         let mut new = vec!["token", "new", "--expires", "1h"];
         new.extend(operations.iter().flat_map(|operation| ["--operation", operation]));
         let token = self.run(&new)?.trim().to_owned();
-        Serving::start(self.serve_command().args(["--listen", "127.0.0.1:0"]), token)
+        let mut serve = self.serve_command();
+        serve.args(["--listen", "127.0.0.1:0"]).envs(settings.iter().copied());
+        Serving::start(&mut serve, token)
     }
 }
 

@@ -230,9 +230,10 @@ pub struct ServerArgs {
     /// Use the keys of a service (`bulla serve`) instead of a keystore
     ///
     /// URL is https://HOST:PORT, http://HOST:PORT or unix:PATH. Files are hashed on this machine:
-    /// only digests and public data travel. The service sees who you are by the token in the
-    /// variable BULLA_TOKEN or in the file of --token-file, by a client certificate, or by your
-    /// user on a Unix socket.
+    /// only digests and public data travel, except with the formats signify, sigstore and jws,
+    /// which sign the file itself. The service sees who you are by the token in the variable
+    /// BULLA_TOKEN or in the file of --token-file, by a client certificate, or by your user on a
+    /// Unix socket.
     #[arg(long, value_name = "URL", env = "BULLA_ADDR", hide_env_values = true)]
     pub server: Option<String>,
 

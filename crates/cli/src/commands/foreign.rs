@@ -336,15 +336,20 @@ fn verify_message(
     let ForeignSignature::Sigstore(bundle) = signature else {
         return Err(Problem::MalformedSignature.because("it has no envelope"));
     };
-    let content = content(Coverage::Whole)?;
+    let covered = content(bundle.coverage())?;
     let found =
-        trust.message_signer(SignatureFormat::Sigstore, |key| bundle.is_file_signed_by(&content, key));
+        trust.message_signer(SignatureFormat::Sigstore, |key| bundle.is_file_signed_by(&covered, key));
     match found {
         Ok(signed) => Ok(Signed { not_verified: bundle.unverified(), ..signed }),
         Err(found) => {
-            let mut hasher = MultiHasher::new(&[DigestAlgorithm::Sha256]);
-            hasher.update(&content);
-            let digest = hasher.finish().remove(0).1;
+            let digest = match bundle.coverage() {
+                Coverage::Sha256 => covered,
+                _ => {
+                    let mut hasher = MultiHasher::new(&[DigestAlgorithm::Sha256]);
+                    hasher.update(&covered);
+                    hasher.finish().remove(0).1
+                }
+            };
             Err(match bundle.claimed_digest() {
                 Some(claimed) if claimed != digest => {
                     Problem::Changed.because("its content is not what was signed")

@@ -123,6 +123,14 @@ fn a_key_on_a_token_signs_and_its_signature_verifies_without_the_token() {
     let statement = ["--format", "dsse", "--predicate", "predicate.json", "--predicate-type", "u:x"];
     run(with_pin, &[&["sign", "a", "--key", "release"], &statement[..]].concat()).exits(0);
     home.run(["verify", "a", "--format", "dsse"]).exits(0).says("a: OK (dsse signature by release v1");
+    let p256 = ["keys", "create", "p256", "--backend", "pkcs11", "--algorithm", "ecdsa-p256"];
+    run(with_pin, &p256).exits(0);
+    let ed25519 = ["minisign", "ssh", "signify", "sigstore", "jws"].map(|format| ("release", format));
+    for (key, format) in ed25519.into_iter().chain([("p256", "oms"), ("p256", "jws")]) {
+        run(with_pin, &["sign", "a", "--key", key, "--format", format, "--output", format]).exits(0);
+        home.run(["verify", "a", "--format", format, "--signature", format]).exits(0);
+        fs::remove_file(home.path(format)).expect("it was written");
+    }
     run(with_pin, &["keys", "rotate", "release"]).exits(0).says("version 2");
     // Nobody asks for a token, or for its PIN, who only verifies.
     home.run(["verify", "a"]).exits(0);

@@ -67,6 +67,35 @@ fn keys_are_managed_as_on_this_machine() {
     both.same(&["keys", "list"], 0);
 }
 
+/// Signs and verifies in the formats of other programs.
+fn in_every_format(both: &mut Both<'_>) {
+    both.same(&["sign", "--format", "minisign", "a"], 0);
+    both.same(&["verify", "--format", "minisign", "a"], 0);
+    both.same(&["sign", "--format", "minisign", "--key", "lasting", "a"], 2);
+    for format in ["ssh", "signify"] {
+        let signature = format!("a.{format}");
+        both.same(&["sign", "--format", format, "--output", &signature, "a"], 0);
+        both.same(&["verify", "--signature", &signature, "a"], 0);
+        both.same(&["sign", "--format", format, "--output", &signature, "--key", "lasting", "a"], 2);
+    }
+    both.write("predicate.json", "{\"passed\": true}");
+    let statement = ["--predicate", "predicate.json", "--predicate-type", "u:x"];
+    for (format, path) in [("dsse", "a"), ("dsse", "photos"), ("sigstore", "a")] {
+        both.same(&[&["sign", "--format", format, path], &statement[..]].concat(), 0);
+        both.same(&["verify", "--format", format, path], 0);
+    }
+    for format in ["sigstore", "jws"] {
+        both.same(&["sign", "--format", format, "a"], 0);
+        both.same(&["verify", "--format", format, "a"], 0);
+    }
+    both.same(&["keys", "create", "models", "--algorithm", "ecdsa-p256"], 0);
+    for (format, path) in [("oms", "photos"), ("jws", "a"), ("sigstore", "a"), ("ssh", "a")] {
+        let signature = format!("{path}.of-{format}");
+        both.same(&["sign", "--format", format, "--key", "models", "--output", &signature, path], 0);
+        both.same(&["verify", "--format", format, "--signature", &signature, path], 0);
+    }
+}
+
 #[test]
 fn files_are_signed_and_verified_as_on_this_machine() {
     let here = prepared();
@@ -89,23 +118,7 @@ fn files_are_signed_and_verified_as_on_this_machine() {
     both.same(&["sign", "--key", "lasting", "--prehash", "blake3", "a"], 2);
     both.same(&["sign", "--key", "lasting", "a"], 0);
     both.same(&["verify", "a"], 0);
-    both.same(&["sign", "--format", "minisign", "a"], 0);
-    both.same(&["verify", "--format", "minisign", "a"], 0);
-    both.same(&["sign", "--format", "minisign", "--key", "lasting", "a"], 2);
-    for format in ["ssh", "signify"] {
-        let signature = format!("a.{format}");
-        both.same(&["sign", "--format", format, "--output", &signature, "a"], 0);
-        both.same(&["verify", "--signature", &signature, "a"], 0);
-        both.same(&["sign", "--format", format, "--output", &signature, "--key", "lasting", "a"], 2);
-    }
-    both.write("predicate.json", "{\"passed\": true}");
-    let statement = ["--predicate", "predicate.json", "--predicate-type", "u:x"];
-    for (format, path) in [("dsse", "a"), ("dsse", "photos"), ("sigstore", "a")] {
-        both.same(&[&["sign", "--format", format, path], &statement[..]].concat(), 0);
-        both.same(&["verify", "--format", format, path], 0);
-    }
-    both.same(&["sign", "--format", "sigstore", "a"], 0);
-    both.same(&["verify", "--format", "sigstore", "a"], 0);
+    in_every_format(&mut both);
     both.same_with(&["sign", "-", "--output", "piped.bulla"], b"piped", 0);
     both.same_with(&["verify", "-", "--signature", "piped.bulla"], b"piped", 0);
     both.same_with(&["verify", "-", "--signature", "piped.bulla"], b"another", 1);

@@ -93,7 +93,9 @@ fn a_signature_covers_the_name_of_the_file() {
     assert_eq!(found[0]["name"], "app-1.0");
     home.write("app-2.0", "content");
     let verify = ["verify", "app-2.0", "--signature", "app-1.0.bulla"];
-    home.run(verify).exits(1).says("app-2.0: wrong name (it was signed under the name app-1.0; if you renamed");
+    home.run(verify)
+        .exits(1)
+        .says("app-2.0: wrong name (it was signed under the name app-1.0; if you renamed");
     home.run(verify.iter().chain(&["--any-name"])).exits(0).says("signed name: app-1.0");
     // Standard input has no name, and so has a signature that leaves it out.
     let input = ["verify", "-", "--signature", "app-1.0.bulla"];
@@ -105,7 +107,7 @@ fn a_signature_covers_the_name_of_the_file() {
     home.write("SUMS", home.run(["sum", "app-1.0"]).exits(0).stdout);
     home.run(["sign", "SUMS"]).exits(0);
     home.run(["check", "SUMS", "--signature", "SUMS.bulla"]).exits(0);
-    std::fs::copy(home.path("SUMS"), home.path("OLD")).unwrap();
+    fs::copy(home.path("SUMS"), home.path("OLD")).unwrap();
     let check = ["check", "OLD", "--signature", "SUMS.bulla"];
     home.run(check).exits(1).says("wrong name (it was signed under the name SUMS");
     home.run(check.iter().chain(&["--any-name"])).exits(0);

@@ -245,7 +245,7 @@ fn a_prehash_stands_in_the_signature_file_and_is_honored() {
         home.run(["sign", "a", "--prehash", prehash]).exits(0);
         let text = String::from_utf8(home.read("a.bulla")).unwrap();
         assert!(
-            text.starts_with("bulla signature v2\n") && text.contains(&format!("\nprehash: {prehash}\n"))
+            text.starts_with("bulla signature v3\n") && text.contains(&format!("\nprehash: {prehash}\n"))
         );
         home.run(["verify", "a"]).exits(0);
         let other = if prehash == "blake3" { "ed25519ph" } else { "blake3" };

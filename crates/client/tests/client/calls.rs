@@ -83,7 +83,7 @@ fn a_key_of_the_settings_signs_jwts() {
     config.jwt = Some(JwtConfig {
         issuer: "https://keys.example.org".to_owned(),
         key: vec![JwtKeyConfig {
-            tenant: "development".parse().unwrap(),
+            tenant: "local".parse().unwrap(),
             label: "jobs".parse().unwrap(),
             audiences: vec!["a".to_owned()],
             max_lifetime_seconds: 60,

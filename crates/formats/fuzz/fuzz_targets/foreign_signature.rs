@@ -6,11 +6,12 @@ use bulla_formats::{ContentHasher, ForeignSignature, MessageKey};
 use bulla_kms::{Algorithm, PublicKey};
 use libfuzzer_sys::fuzz_target;
 
-/// Envelopes and bundles are JSON, and other texts are the same signature.
+/// Envelopes, bundles and JSON Web Signatures have other texts that are the same signature.
 fn json(signature: &ForeignSignature) {
     let text = match signature {
         ForeignSignature::Dsse(envelope) => envelope.to_string(),
         ForeignSignature::Sigstore(bundle) => bundle.to_string(),
+        ForeignSignature::Jws(file) => file.to_string(),
         _ => return,
     };
     assert_eq!(ForeignSignature::parse(text.as_bytes()), Ok(Some(signature.clone())));
@@ -18,6 +19,11 @@ fn json(signature: &ForeignSignature) {
         let Ok(key) = PublicKey::from_bytes(algorithm, &bytes) else { continue };
         if let Some(envelope) = signature.envelope() {
             assert!(!envelope.is_signed_by(&envelope.message(), MessageKey::Kms(&key)));
+        }
+        if let ForeignSignature::Jws(file) = signature {
+            let content = file.payload().unwrap_or(b"content");
+            let message = file.message(content).expect("it is the payload, if there is one");
+            assert!(!file.is_signed_by(&message, MessageKey::Kms(&key)));
         }
         if let ForeignSignature::Sigstore(bundle) = signature {
             assert!(!bundle.is_file_signed_by(b"content", MessageKey::Kms(&key)));

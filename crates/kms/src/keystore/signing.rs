@@ -182,8 +182,8 @@ impl Keystore {
 
     /// Signs the JSON Web Token that `message` makes from the latest version's id and public key,
     /// once the latest version is chosen: its header and its claims in base64url, with a full stop
-    /// between them (RFC 7515, section 5.1). Whoever calls this has checked the claims: only keys of
-    /// the purpose [`JWT_PURPOSE`] sign tokens, and they sign no other message of a caller.
+    /// between them (RFC 7515, section 5.1). Whoever calls this has checked the claims: only keys
+    /// of the purpose [`JWT_PURPOSE`] sign tokens, and they sign no other message of a caller.
     ///
     /// ```
     /// use bulla_kms::{Algorithm, JWT_PURPOSE, Keystore, NewKey};

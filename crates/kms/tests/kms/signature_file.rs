@@ -310,7 +310,7 @@ fn a_name_makes_the_third_format() {
         ("prehash:\n", "", "line 11, prehash"),
         ("prehash:\n", "prehash: \n", "line 11, prehash"),
         ("prehash:\n", "prehash: sha256\n", "line 11, prehash"),
-        ("kind: file", "kind: message", "line 10, name"),
+        ("kind: file", "kind: message", "name: only signatures of files have one"),
         ("signature v3", "signature v1", "line 10, signature"),
         ("signature v3", "signature v2", "line 10, prehash"),
     ] {

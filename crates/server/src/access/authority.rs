@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bulla_kms::token::{Rights, TOKEN_ROOT_PURPOSE, TokenOperation};
-use bulla_kms::{KeyId, Name, Timestamp};
+use bulla_kms::{JWT_PURPOSE, KeyId, Name, Timestamp};
 
 /// A set of operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,12 +45,19 @@ pub(crate) struct Authority {
     pub(crate) can_mint_tokens: bool,
 }
 
+/// Whether keys of a purpose sign what lets their holders in: tokens, or JWTs of the service. Only a
+/// caller who may mint makes or changes such a key. Whoever brings a key of their own could else
+/// sign for anybody.
+pub(crate) fn grants_access(purpose: &Name) -> bool {
+    [TOKEN_ROOT_PURPOSE, JWT_PURPOSE].contains(&purpose.as_str())
+}
+
 impl Authority {
     /// Whether the caller may do this with a key.
     pub(crate) fn permits(&self, operation: TokenOperation, key: &KeyId) -> bool {
         self.operations.contains(operation)
             && self.is_about(key)
-            && (self.can_mint_tokens || !changes(operation) || key.purpose().as_str() != TOKEN_ROOT_PURPOSE)
+            && (self.can_mint_tokens || !changes(operation) || !grants_access(key.purpose()))
     }
 
     /// Whether the caller has rights on a key.

@@ -5,7 +5,7 @@ mod expiry_clock;
 mod rate_limit;
 mod session;
 
-pub(crate) use self::authority::{Authority, OperationSet};
+pub(crate) use self::authority::{Authority, OperationSet, grants_access};
 pub(crate) use self::expiry_clock::{ExpiryClock, later_expiry};
 pub use self::rate_limit::RequestRate;
 pub(crate) use self::rate_limit::{NodeCount, RateLimiter, TokenRateLimiters};

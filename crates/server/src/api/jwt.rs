@@ -166,7 +166,7 @@ async fn sign(
     let now = Timestamp::now()?.unix_millis() / 1000;
     let id = random_id()?;
     let claims = complete(claims.0, policy, &settings.issuer, now, lifetime, &id)?;
-    let make = move |keystore: &Keystore| {
+    let make = move |keystore: &Keystore| -> bulla_kms::Result<_> {
         let mut message = String::new();
         let signature = keystore.sign_jwt(key.as_ref(), |key, public_key| {
             let algorithm = signing_name(public_key.algorithm()).unwrap_or_default();
@@ -341,9 +341,17 @@ async fn keys(State(worker): State<Worker>) -> Result<([(HeaderName, HeaderValue
     let settings = worker.service.jwt().ok_or_else(|| no_endpoint(JWKS))?;
     let unsealed = worker.service.unsealed()?;
     let keys = issuer_keys(&worker, settings, "the keys of the issuer").await?;
-    let sets: Vec<_> =
-        keys.iter().map(|key| jwks_of(&unsealed.keystore, key)).collect::<bulla_kms::Result<_>>()?;
-    Ok((CACHE_HEADERS, Json(Jwks { keys: sets.into_iter().flatten().collect() })))
+    let mut all = Vec::new();
+    for key in &keys {
+        // Each of these keys signs with one algorithm, also one of RSA. Clients take an RSA key
+        // without a name for one of RS256.
+        let alg = signing_name(key.key.algorithm()).map(str::to_owned);
+        for mut jwk in jwks_of(&unsealed.keystore, key)? {
+            jwk.alg.clone_from(&alg);
+            all.push(jwk);
+        }
+    }
+    Ok((CACHE_HEADERS, Json(Jwks { keys: all })))
 }
 
 fn no_endpoint(path: &str) -> ApiError {

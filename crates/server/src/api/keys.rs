@@ -8,7 +8,7 @@ use crate::request::handler::routes;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use bulla_kms::token::{TOKEN_ROOT_PURPOSE, TokenOperation};
+use bulla_kms::token::TokenOperation;
 use bulla_kms::{
     Algorithm, Attestation, KeyChange, KeyDerivation, KeyId, KeyState, Name, NewKey, Origin, RotationPolicy,
     Timestamp, VersionState,
@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
+use super::operator::check_purpose;
 use crate::error::{ApiError, ErrorBody, Result};
 use crate::request::{BodyBytes, Caller, Path, Query, encode, parse, resolve_key};
 use crate::service::Worker;
@@ -106,10 +107,7 @@ async fn create(
     caller.session.check_tenant(TokenOperation::Create)?;
     let CreateKey { purpose, algorithm, label, exportable, signs_digests, derivation, rotation, backend } =
         parse(&body)?;
-    // The caller could mint tokens with a root key.
-    if purpose.as_str() == TOKEN_ROOT_PURPOSE && !caller.session.authority.can_mint_tokens {
-        return Err(ApiError::forbidden());
-    }
+    check_purpose(&caller, &purpose)?;
     let tenant = caller.session.authority.tenant.clone();
     let rotation = rotation.map(Into::into).unwrap_or_default();
     let mut new = NewKey::new(tenant, purpose, algorithm)

@@ -13,7 +13,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
-use bulla_kms::token::{TOKEN_ROOT_PURPOSE, TokenOperation};
+use bulla_kms::token::TokenOperation;
 use bulla_kms::{Name, SecretString};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::access::Session;
+use crate::access::{Session, grants_access};
 use crate::cluster::Freshness;
 use crate::error::{ApiError, ApiErrorCode, ErrorBody, Result};
 use crate::request::{Caller, ConnectionCaller, Query, SecretProof, SecretText, parse};
@@ -138,13 +138,13 @@ pub(crate) fn check_operator_session(
     session.check_tenant(operation)
 }
 
-/// The caller may bring in and take out keys of this purpose. A caller who has a key that signs
-/// tokens can mint, which no token permits.
+/// The caller may make keys of this purpose, bring them in and take them out. A caller who has a
+/// key that signs tokens can mint, which no token permits.
 ///
 /// # Errors
-/// Keys of this purpose sign tokens, and the caller may not mint.
+/// Keys of this purpose sign tokens or JWTs, and the caller may not mint.
 pub(crate) fn check_purpose(caller: &Caller, purpose: &Name) -> Result<()> {
-    if purpose.as_str() == TOKEN_ROOT_PURPOSE && !caller.session.authority.can_mint_tokens {
+    if grants_access(purpose) && !caller.session.authority.can_mint_tokens {
         return Err(ApiError::forbidden());
     }
     Ok(())

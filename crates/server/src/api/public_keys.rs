@@ -160,7 +160,7 @@ pub(super) struct Jwk {
     /// The algorithm of signatures. An RSA key has several, and names none.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "EdDSA")]
-    alg: Option<String>,
+    pub(super) alg: Option<String>,
     /// The public key of an `OKP` key, or the x of an `EC` key, base64url.
     #[serde(skip_serializing_if = "Option::is_none")]
     x: Option<String>,

@@ -62,15 +62,7 @@ fn everything() -> Config {
             tenant: "local".parse().unwrap(),
             file: "a".into(),
         }],
-        jwt: Some(JwtConfig {
-            issuer: "https://a.example.org".to_owned(),
-            key: vec![JwtKeyConfig {
-                tenant: "local".parse().unwrap(),
-                label: "a".parse().unwrap(),
-                audiences: vec!["a".to_owned()],
-                max_lifetime_seconds: 1,
-            }],
-        }),
+        jwt: Some(jwt()),
         service: ServiceConfig {
             threads: Some(NonZeroUsize::MIN),
             backup_recipients: vec!["a".to_owned()],
@@ -78,6 +70,18 @@ fn everything() -> Config {
         },
         log: LogConfig::default(),
         trace: TraceConfig { otlp_endpoint: Some("a".to_owned()) },
+    }
+}
+
+fn jwt() -> JwtConfig {
+    JwtConfig {
+        issuer: "https://a.example.org".to_owned(),
+        key: vec![JwtKeyConfig {
+            tenant: "local".parse().unwrap(),
+            label: "a".parse().unwrap(),
+            audiences: vec!["a".to_owned()],
+            max_lifetime_seconds: 1,
+        }],
     }
 }
 

@@ -1,11 +1,13 @@
 //! The service as an issuer of JWTs: what it signs, and who verifies it.
 
-use bulla_kms::token::{Token, TokenOperation};
-use bulla_kms::{Code, Keystore};
+use std::collections::BTreeSet;
+
+use bulla_kms::token::{GrantedKeys, Token, TokenOperation};
+use bulla_kms::{Algorithm, Code, JWT_PURPOSE, Keystore, NewKey};
 use bulla_server::{Config, IssuerConfig, JwtConfig, JwtKeyConfig, JwtUse, RoleConfig};
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Service, config, name};
+use crate::support::{Answer, Service, config, keystore, name, token};
 
 const AUDIENCE: &str = "https://api.example.org";
 
@@ -13,7 +15,7 @@ fn settings(issuer: &str) -> Config {
     let mut config = config();
     config.service.development = true;
     let key = |label: &str| JwtKeyConfig {
-        tenant: name("development"),
+        tenant: name("local"),
         label: name(label),
         audiences: vec![AUDIENCE.to_owned(), "*.internal".to_owned()],
         max_lifetime_seconds: 60,
@@ -112,16 +114,52 @@ fn keys_of_the_purpose_sign_jwts_alone_and_no_other_keys_do() {
     let many = json!({ "key": "jobs", "items": [{ "message": message }] });
     let many = service.post(None, "/api/v1/sign", &many).ok();
     assert_eq!(many["results"][0]["error"]["code"], json!(mismatch.1), "{many}");
-    for (label, algorithm) in [("jobs", "sha256"), ("unnamed", "ed25519ph")] {
-        let digest =
-            base64_simd::STANDARD.encode_to_string(vec![7; if algorithm == "sha256" { 32 } else { 64 }]);
-        let body = json!({ "algorithm": algorithm, "digest": digest });
-        assert_eq!(service.post(None, &format!("/api/v1/keys/{label}/sign-digest"), &body).error(), mismatch);
+    let new = json!({ "label": "digests", "purpose": "jwt-issuer", "algorithm": "ecdsa-p256", "signs_digests": true });
+    service.post(None, "/api/v1/keys", &new).ok();
+    for (label, prehash, len) in
+        [("digests", "sha256", 32), ("unnamed", "ed25519ph", 64), ("unnamed", "blake3", 32)]
+    {
+        let digest = base64_simd::STANDARD.encode_to_string(vec![7; len]);
+        let body = json!({ "prehash": prehash, "digest": digest });
+        let refused = service.post(None, &format!("/api/v1/keys/{label}/sign-digest"), &body);
+        assert_eq!(refused.error(), mismatch, "{label}");
+        assert!(refused.text().contains("signs only JSON Web Tokens"), "{}", refused.text());
     }
     let vault = service.post(None, "/v1/transit/sign/jobs", &json!({ "input": message }));
     assert_eq!(vault.status, 400, "{}", vault.text());
     // Statements of bulla have a prefix that no JWT has.
     service.post(None, "/api/v1/keys/jobs/attest", &json!({})).ok();
+}
+
+#[test]
+fn only_a_caller_who_may_mint_makes_and_changes_keys_for_jwts() {
+    let keystore = keystore(&["local"]);
+    let purpose = name(JWT_PURPOSE);
+    let new = NewKey::new(name("local"), purpose, Algorithm::Ed25519).label(name("jobs"));
+    keystore.create_key(new).unwrap();
+    let token = token(&keystore, "local", GrantedKeys::All, TokenOperation::ALL);
+    let mut settings = settings("https://keys.example.org");
+    settings.service.development = false;
+    let service = Service::start(keystore, settings);
+    let post = |path: &str, body: &Value| service.post(Some(&token), path, body);
+    let claims = json!({ "claims": { "aud": AUDIENCE } });
+    assert_eq!(
+        part(post("/api/v1/keys/jobs/sign-jwt", &claims).ok()["jwt"].as_str().unwrap(), 1)["aud"],
+        AUDIENCE
+    );
+    // It could else put a key of its own in the place of this one.
+    let new = json!({ "label": "mine", "purpose": "jwt-issuer" });
+    assert_eq!(post("/api/v1/keys", &new).error().0, 403);
+    assert_eq!(post("/api/v1/keys/jobs/rotate", &json!({})).error().0, 403);
+    let renamed = service.send("PATCH", Some(&token), "/api/v1/keys/jobs", br#"{"label":"old"}"#);
+    assert_eq!(renamed.error().0, 403);
+    let seed = base64_simd::STANDARD.encode_to_string([7; 32]);
+    let import = |purpose: &str| {
+        let key = json!({ "format": "raw", "algorithm": "ed25519", "data": seed });
+        post("/api/v1/import", &json!({ "private_key": key, "purpose": purpose }))
+    };
+    import("files").ok();
+    assert_eq!(import("jwt-issuer").error().0, 403);
 }
 
 #[test]
@@ -192,8 +230,9 @@ fn another_service_finds_the_keys_and_logs_in_whoever_has_a_jwt() {
         json!(["ES256", "ES384", "EdDSA", "ML-DSA-65", "PS256"])
     );
     // Keys of another purpose are not shown, although the settings name one.
-    let keys = service.get(None, "/.well-known/jwks.json").ok()["keys"].as_array().unwrap().len();
-    assert_eq!(keys, 5);
+    let keys = service.get(None, "/.well-known/jwks.json").ok()["keys"].take();
+    let algorithms: BTreeSet<_> = keys.as_array().unwrap().iter().map(|key| key["alg"].as_str()).collect();
+    assert_eq!(algorithms, ["ES256", "ES384", "EdDSA", "ML-DSA-65", "PS256"].map(Some).into());
 
     let relying = relying(&service.url);
     let log_in = |jwt: &str| relying.post(None, "/api/v1/login", &json!({ "role": "job", "jwt": jwt }));

@@ -5,6 +5,7 @@ go 1.26
 
 require (
 	github.com/getsops/sops/v3 v3.13.3
+	github.com/go-jose/go-jose/v4 v4.1.4
 	github.com/hashicorp/go-kms-wrapping/v2 v2.0.17
 	github.com/hashicorp/go-kms-wrapping/wrappers/transit/v2 v2.0.13
 	github.com/hashicorp/vault/api v1.23.0
@@ -19,7 +20,6 @@ require (
 	github.com/cenkalti/backoff/v4 v4.3.0 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/fatih/color v1.19.0 // indirect
-	github.com/go-jose/go-jose/v4 v4.1.4 // indirect
 	github.com/go-logr/logr v1.4.3 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/google/go-containerregistry v0.21.9 // indirect
