@@ -133,7 +133,7 @@ const FOREIGN: &str = "crates/formats/fuzz/seeds.json";
 /// One message of each kind.
 const THRESHOLD: &str = "crates/threshold/fuzz/seeds.json";
 
-const SEEDS: [Seeds; 19] = [
+const SEEDS: [Seeds; 20] = [
     Seeds {
         target: "foreign_signature",
         file: FOREIGN,
@@ -178,6 +178,12 @@ const SEEDS: [Seeds; 19] = [
         target: "threshold_message",
         file: THRESHOLD,
         place: "/messages",
+        fields: &[("text", Encoding::Text)],
+    },
+    Seeds {
+        target: "signature_file",
+        file: KEPT,
+        place: "/signature_files",
         fields: &[("text", Encoding::Text)],
     },
     Seeds { target: "succession", file: KEPT, place: "/successions", fields: &[("text", Encoding::Text)] },
