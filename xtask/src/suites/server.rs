@@ -74,22 +74,7 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     page(runner, &bulla);
     server_described::run(runner, &bulla);
     let target = runner.context.target.clone();
-    let service = Prepared::new(&bulla, target.join("service-clients")).and_then(|prepared| {
-        prepared.run(&["log", "init"])?;
-        // No token permits to make them.
-        for label in ["go-jwt", "java-jwt"] {
-            prepared.run(&[
-                "keys",
-                "create",
-                label,
-                "--purpose",
-                "jwt-issuer",
-                "--algorithm",
-                "ecdsa-p256",
-            ])?;
-        }
-        prepared.serve_with(&OPERATIONS, &JWT_SETTINGS)
-    });
+    let service = service_for_clients(&bulla, &target);
     let with_tls = Prepared::new(&bulla, target.join("service-clients-tls"))
         .and_then(|prepared| ServingTls::start(&prepared));
     let (service, with_tls) = match (service, with_tls) {
@@ -135,6 +120,17 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     let mut test = go(&folder);
     test.args(["test", "-json", "-count=1", "./..."]);
     runner.go_test("go test, Vault's client for Go", service.named_in(&mut test));
+}
+
+/// The service that most clients ask.
+fn service_for_clients(bulla: &Path, target: &Path) -> Result<Serving> {
+    let prepared = Prepared::new(bulla, target.join("service-clients"))?;
+    prepared.run(&["log", "init"])?;
+    // No token permits to make them.
+    for label in ["go-jwt", "java-jwt"] {
+        prepared.run(&["keys", "create", label, "--purpose", "jwt-issuer", "--algorithm", "ecdsa-p256"])?;
+    }
+    prepared.serve_with(&OPERATIONS, &JWT_SETTINGS)
 }
 
 /// A witness of the Go ecosystem cosigns audit logs of the command and of a service.

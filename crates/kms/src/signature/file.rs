@@ -132,17 +132,19 @@ impl Statement {
     /// Sets the name of the file.
     ///
     /// ```
+    /// use bulla_kms::signature::SignedName;
     /// use bulla_kms::{Algorithm, Code, Keystore, NewKey, SignatureFile, Statement, StatementKind};
     ///
     /// let keystore = Keystore::in_memory()?;
     /// let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519);
     /// let key = keystore.create_key(new)?;
     /// let digest = bulla_blake3::hash(b"a file");
-    /// let statement = Statement::new(StatementKind::File, digest, 6).name("app-1.0".parse()?);
+    /// let name: SignedName = "app-1.0".parse()?;
+    /// let statement = Statement::new(StatementKind::File, digest, 6).name(name.clone());
     /// let file = SignatureFile::sign(&keystore, &key, statement)?;
     /// assert!(file.to_string().starts_with("bulla signature v3\n"));
     ///
-    /// let message = Statement::message(b"a message").name("app-1.0".parse()?);
+    /// let message = Statement::message(b"a message").name(name);
     /// let error = SignatureFile::sign(&keystore, &key, message).unwrap_err();
     /// assert_eq!(error.code, Code::InvalidArgument);
     /// # Ok::<(), bulla_kms::KmsError>(())

@@ -45,8 +45,8 @@ pub(crate) struct Authority {
     pub(crate) can_mint_tokens: bool,
 }
 
-/// Whether keys of a purpose sign what lets their holders in: tokens, or JWTs of the service. Only a
-/// caller who may mint makes or changes such a key. Whoever brings a key of their own could else
+/// Whether keys of a purpose sign what lets their holders in: tokens, or JWTs of the service. Only
+/// a caller who may mint makes or changes such a key. Whoever brings a key of their own could else
 /// sign for anybody.
 pub(crate) fn grants_access(purpose: &Name) -> bool {
     [TOKEN_ROOT_PURPOSE, JWT_PURPOSE].contains(&purpose.as_str())

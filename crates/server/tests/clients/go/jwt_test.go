@@ -42,7 +42,7 @@ func ask(t *testing.T, method, path string, body, answer any) {
 	}
 }
 
-// TestJWT verifies JWTs of the service with go-jose, by the keys that the service shows to everybody.
+// TestJWT verifies JWTs of the service with go-jose, by the keys that it shows to everybody.
 func TestJWT(t *testing.T) {
 	var made, metadata struct {
 		JWT     string
