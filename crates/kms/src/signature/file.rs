@@ -289,7 +289,8 @@ impl SignatureFile {
     /// another key.
     ///
     /// It does not check the content: compare [`SignatureFile::digest`] and [`SignatureFile::size`]
-    /// with those of the content.
+    /// with those of the content, and [`SignatureFile::name`], if there is one, with that of the
+    /// file.
     pub fn verify_with(&self, public_key: &PublicKey) -> Verdict {
         if self.public_key != *public_key {
             return Verdict::Invalid;
