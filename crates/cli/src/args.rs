@@ -4,6 +4,7 @@
 #[cfg(unix)]
 mod agent;
 mod encrypt;
+mod git;
 mod keys;
 mod keystore;
 mod log;
@@ -18,6 +19,7 @@ pub(crate) use self::agent::AgentArgs;
 pub(crate) use self::encrypt::{
     DecryptArgs, DecryptWithArgs, EncryptArgs, EncryptToArgs, KeygenArgs, RekeyArgs, ValueArgs,
 };
+pub(crate) use self::git::{GitArgs, GitCommand, GitSetupArgs, SettingsArgs, SshKeygenArgs, SshKeygenMode};
 pub(crate) use self::keys::{
     ExportPublicArgs, ImportFormat, KeyArgs, KeysArgs, KeysAttestArgs, KeysCommand, KeysCreateArgs,
     KeysDestroyArgs, KeysImportArgs, KeysListArgs, KeysPolicyArgs, KeysRevokeArgs, KeysShowArgs,
@@ -213,6 +215,7 @@ pub(crate) enum Command {
     Log(LogArgs),
     #[cfg(unix)]
     Agent(AgentArgs),
+    Git(GitArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
     Version(VersionArgs),

@@ -30,6 +30,9 @@ pub fn main() -> ExitCode {
     if let Some((program, args)) = programs::asked(&words) {
         return program.start(&args).report();
     }
+    if commands::git::is_asked(&words) {
+        return commands::git::answer(words);
+    }
     let cli = match program::accept(args::Cli::from_command_line(words)) {
         Ok(cli) => cli,
         Err(status) => return status,

@@ -76,7 +76,7 @@ impl SshTrust {
 }
 
 /// Reads a file of keys.
-fn read_list<T>(
+pub(crate) fn read_list<T>(
     path: &Path,
     code: &'static str,
     parse: impl FnOnce(&[u8]) -> Result<T, FormatError>,

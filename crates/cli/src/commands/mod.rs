@@ -9,6 +9,7 @@ mod encrypt;
 mod encrypt_value;
 mod file_digests;
 mod foreign;
+pub(crate) mod git;
 mod hashing;
 mod key_change;
 mod keys;
@@ -17,6 +18,7 @@ pub(crate) mod log;
 mod sign;
 mod sign_report;
 mod sign_target;
+mod ssh_keys;
 mod sum;
 mod sum_lines;
 mod sum_resume;
@@ -50,6 +52,7 @@ pub(crate) fn run(command: Command) -> Result<Exit> {
         Command::Log(args) => log::run(&args.command),
         #[cfg(unix)]
         Command::Agent(args) => agent::run(&args),
+        Command::Git(args) => git::run(&args),
         Command::Completions(args) => about::print_completions(&args),
         Command::Man(args) => about::print_manual_page(&args),
         Command::Version(args) => about::print_version(&args),

@@ -16,6 +16,7 @@ mod encrypt_value;
 mod folder;
 mod folder_again;
 mod full_output;
+mod git;
 mod guard;
 mod jws;
 mod kernels;

@@ -120,6 +120,41 @@ impl AllowedSigners {
     }
 }
 
+impl AllowedSigners {
+    /// Who may have signed at a time: the principals of the first line that has the signer's key,
+    /// or those of its certificate for which the line is. It verifies no signature, and does not
+    /// look at namespaces.
+    ///
+    /// `at` is in seconds since 1970. The principals of a line may be patterns, as they are in the
+    /// file.
+    ///
+    /// # Errors
+    /// No line has the key at this time: the reason that comes closest.
+    ///
+    /// ```
+    /// use bulla_formats::ssh::{AllowedSigners, Refusal, SshSigner};
+    ///
+    /// let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGPJnjBqXlYtNvrsXqBrFThGFuoHYj6B1fTCJKTXv0Yr";
+    /// let lines = format!("me@example.org,*@example.net valid-after=\"20200101Z\" {key}");
+    /// let allowed = AllowedSigners::parse(lines.as_bytes())?;
+    /// let signer = SshSigner::parse_line(key)?;
+    /// let found = allowed.principals(&signer, 1_800_000_000);
+    /// assert_eq!(found.unwrap(), ["me@example.org", "*@example.net"]);
+    /// assert_eq!(allowed.principals(&signer, 0), Err(Refusal::NotYetValid));
+    /// # Ok::<(), bulla_formats::FormatError>(())
+    /// ```
+    pub fn principals(&self, signer: &SshSigner, at: i64) -> Result<Vec<String>, Refusal> {
+        let mut closest = Refusal::UnknownKey;
+        for line in &self.lines {
+            match line.principals_of(signer, at) {
+                Ok(found) => return Ok(found),
+                Err(refusal) => closest = closest.max(refusal),
+            }
+        }
+        Err(closest)
+    }
+}
+
 impl AllowedSigner {
     fn parse(line: &str) -> Result<Self, FormatError> {
         let (principals, mut rest) = word(line)?;
@@ -155,12 +190,40 @@ impl AllowedSigner {
         if self.namespaces.as_ref().is_some_and(|list| !list.matches(signature.namespace())) {
             return Err(Refusal::Namespace);
         }
+        self.check_time(at)?;
+        Ok(found)
+    }
+
+    fn check_time(&self, at: i64) -> Result<(), Refusal> {
         if self.valid_after.is_some_and(|from| at < from) {
             return Err(Refusal::NotYetValid);
         }
         if self.valid_before.is_some_and(|until| at > until) {
             return Err(Refusal::Expired);
         }
+        Ok(())
+    }
+
+    /// All principals for which the line has the signer.
+    fn principals_of(&self, signer: &SshSigner, at: i64) -> Result<Vec<String>, Refusal> {
+        let found: Vec<_> = match (self.vouches, signer) {
+            (Vouches::Itself, SshSigner::Key(key)) if *key == self.key => {
+                self.principals.as_str().split(',').map(str::to_owned).collect()
+            }
+            (Vouches::Authority, SshSigner::Certificate(certificate))
+                if signer.authority() == Some(&self.key) =>
+            {
+                let names = certificate.principals().iter();
+                let names: Vec<_> = names.filter(|name| self.principals.matches(name)).cloned().collect();
+                if names.is_empty() {
+                    return Err(Refusal::Principal);
+                }
+                check_certificate(certificate, at)?;
+                names
+            }
+            _ => return Err(Refusal::UnknownKey),
+        };
+        self.check_time(at)?;
         Ok(found)
     }
 
@@ -183,16 +246,22 @@ impl AllowedSigner {
             principal.is_none_or(|wanted| wanted == name.as_str()) && self.principals.matches(name)
         };
         let name = certificate.principals().iter().find(is_it).ok_or(Refusal::Principal)?;
-        if !certificate.is_plain() {
-            return Err(Refusal::Certificate);
-        }
-        let (from, until) = certificate.validity();
-        let at = u64::try_from(at).unwrap_or(0);
-        match () {
-            () if at < from => Err(Refusal::NotYetValid),
-            () if at >= until => Err(Refusal::Expired),
-            () => Ok(name.clone()),
-        }
+        check_certificate(certificate, at)?;
+        Ok(name.clone())
+    }
+}
+
+/// Whether a certificate counts at a time.
+fn check_certificate(certificate: &SshCertificate, at: i64) -> Result<(), Refusal> {
+    if !certificate.is_plain() {
+        return Err(Refusal::Certificate);
+    }
+    let (from, until) = certificate.validity();
+    let at = u64::try_from(at).unwrap_or(0);
+    match () {
+        () if at < from => Err(Refusal::NotYetValid),
+        () if at >= until => Err(Refusal::Expired),
+        () => Ok(()),
     }
 }
 
@@ -240,8 +309,8 @@ impl Options {
                 list.split(',').try_for_each(check_namespace)?;
                 self.namespaces.replace(PatternList::parse(list)?).is_none()
             }
-            ("valid-after", Some(time)) => self.valid_after.replace(timestamp(time)?).is_none(),
-            ("valid-before", Some(time)) => self.valid_before.replace(timestamp(time)?).is_none(),
+            ("valid-after", Some(time)) => self.valid_after.replace(parse_time(time)?).is_none(),
+            ("valid-before", Some(time)) => self.valid_before.replace(parse_time(time)?).is_none(),
             _ => return Err(FormatError::new(format!("there is no option {name} of this form"))),
         };
         if !is_first {
@@ -281,7 +350,18 @@ fn word_with_quotes(line: &str) -> Result<(&str, &str), FormatError> {
 
 /// Seconds since 1970, from `YYYYMMDD` or `YYYYMMDDHHMM[SS]`, in UTC if `Z` follows, and otherwise
 /// in the time zone of this machine.
-fn timestamp(text: &str) -> Result<i64, FormatError> {
+///
+/// # Errors
+/// The text has another form, or there is no such time.
+///
+/// ```
+/// use bulla_formats::ssh;
+///
+/// assert_eq!(ssh::parse_time("19700102Z")?, 86_400);
+/// assert!(ssh::parse_time("1970-01-02").is_err());
+/// # Ok::<(), bulla_formats::FormatError>(())
+/// ```
+pub fn parse_time(text: &str) -> Result<i64, FormatError> {
     let invalid = || {
         FormatError::new(format!("{text} is not a time of the form YYYYMMDD[HHMM[SS]], or with Z at its end"))
     };
@@ -312,12 +392,12 @@ mod tests {
 
     #[test]
     fn times_are_read_in_utc() {
-        assert_eq!(timestamp("19700102Z").unwrap(), 86_400);
-        assert_eq!(timestamp("197001010001Z").unwrap(), 60);
-        assert_eq!(timestamp("19700101000001Z").unwrap(), 1);
+        assert_eq!(parse_time("19700102Z").unwrap(), 86_400);
+        assert_eq!(parse_time("197001010001Z").unwrap(), 60);
+        assert_eq!(parse_time("19700101000001Z").unwrap(), 1);
         for text in ["", "Z", "1970", "19701301Z", "19700230Z", "197001010060Z", "1970010100000", "+9700101Z"]
         {
-            assert!(timestamp(text).is_err(), "{text}");
+            assert!(parse_time(text).is_err(), "{text}");
         }
     }
 

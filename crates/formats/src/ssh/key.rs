@@ -360,6 +360,54 @@ impl SshSigner {
         SshKey::from_blob(blob).map(Self::Key)
     }
 
+    /// Reads a line `ALGORITHM BASE64` of a public key or a certificate, with or without a comment.
+    ///
+    /// # Errors
+    /// The line has another form; the key is malformed; the certificate's authority did not sign
+    /// it.
+    ///
+    /// ```
+    /// use bulla_formats::ssh::{SshKey, SshSigner};
+    ///
+    /// let line = "ssh-ed25519 \
+    ///     AAAAC3NzaC1lZDI1NTE5AAAAIGPJnjBqXlYtNvrsXqBrFThGFuoHYj6B1fTCJKTXv0Yr me@example.org";
+    /// assert_eq!(SshSigner::parse_line(line)?, SshSigner::Key(SshKey::parse(line)?));
+    /// # Ok::<(), bulla_formats::FormatError>(())
+    /// ```
+    pub fn parse_line(line: &str) -> Result<Self, FormatError> {
+        let mut words = line.split_ascii_whitespace();
+        let (name, base64) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        if !name.ends_with(CERTIFICATE) {
+            return SshKey::parse(line).map(Self::Key);
+        }
+        let malformed = |_| FormatError::new("the certificate is malformed");
+        Ok(Self::Certificate(Box::new(SshCertificate::parse(
+            &Base64::decode_vec(base64).map_err(malformed)?,
+        )?)))
+    }
+
+    /// What OpenSSH calls keys of this kind in its messages.
+    ///
+    /// ```
+    /// use bulla_formats::ssh::SshSigner;
+    ///
+    /// let line = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGPJnjBqXlYtNvrsXqBrFThGFuoHYj6B1fTCJKTXv0Yr";
+    /// assert_eq!(SshSigner::parse_line(line)?.kind_name(), "ED25519");
+    /// # Ok::<(), bulla_formats::FormatError>(())
+    /// ```
+    pub fn kind_name(&self) -> String {
+        let algorithm = self.key().algorithm();
+        let is_token = algorithm.starts_with("sk-");
+        let name = match algorithm.trim_start_matches("sk-") {
+            "ssh-rsa" => "RSA",
+            ecdsa if ecdsa.starts_with("ecdsa-sha2-") => "ECDSA",
+            ed25519 if ed25519.starts_with("ssh-ed25519") => "ED25519",
+            _ => "UNKNOWN",
+        };
+        let certificate = if matches!(self, Self::Certificate(_)) { "-CERT" } else { "" };
+        format!("{name}{}{certificate}", if is_token { "-SK" } else { "" })
+    }
+
     /// The key that signed.
     pub fn key(&self) -> &SshKey {
         match self {

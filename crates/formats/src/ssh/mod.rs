@@ -9,7 +9,7 @@ mod key;
 mod patterns;
 mod revoked;
 
-pub use self::allowed_signers::{AllowedSigners, Refusal};
+pub use self::allowed_signers::{AllowedSigners, Refusal, parse_time};
 pub use self::key::{SshCertificate, SshKey, SshSigner, signature_blob};
 pub use self::patterns::MAX_PRINCIPAL_LEN;
 pub use self::revoked::RevokedKeys;
@@ -122,6 +122,51 @@ pub fn sign<S: MessageSigner>(signer: &mut S, namespace: &str, digest: &[u8]) ->
             .map_err(|_| FormatError::new("the signature is too long"))?,
     };
     Ok(file.to_string())
+}
+
+/// Signs the SHA-512 digest of a file in a namespace, by whatever has the signer's private key, such
+/// as an agent of OpenSSH. `sign` gets the bytes to sign, and returns the signature as the protocols
+/// of SSH have it ([`signature_blob`]).
+///
+/// # Errors
+/// The namespace is not possible; the errors of `sign`; the signature does not verify.
+///
+/// ```
+/// use bulla_formats::FormatError;
+/// use bulla_formats::ssh::{self, SshKey, SshSigner};
+/// # use bulla_kms::{Algorithm, Keystore, NewKey};
+/// # let keystore = Keystore::in_memory()?;
+/// # let id = keystore.create_key(NewKey::new("a".parse()?, "b".parse()?, Algorithm::Ed25519))?;
+/// let public_key = keystore.public_key(&id)?;
+/// let signer = SshSigner::Key(SshKey::of(&public_key)?);
+/// let signature = ssh::sign_with(signer.clone(), "git", &[7; 64], |message| {
+///     let signature = keystore.sign(&id, message).map_err(|error| error.to_string()).unwrap();
+///     ssh::signature_blob(&public_key, &signature.bytes)
+/// })?;
+/// assert!(signature.verifies(&[7; 64]));
+/// let wrong = ssh::sign_with(signer, "git", &[7; 64], |_| ssh::signature_blob(&public_key, &[1; 64]));
+/// assert!(wrong.is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn sign_with<E: From<FormatError>>(
+    signer: SshSigner,
+    namespace: &str,
+    digest: &[u8],
+    sign: impl FnOnce(&[u8]) -> Result<Vec<u8>, E>,
+) -> Result<SshSignature, E> {
+    check_namespace(namespace)?;
+    let message = signed_bytes(namespace, &[], Coverage::Sha512, digest)?;
+    let signature = SshSignature {
+        signer,
+        namespace: namespace.to_owned(),
+        reserved: Vec::new(),
+        coverage: Coverage::Sha512,
+        signature: sign(&message)?,
+    };
+    if !signature.verifies(digest) {
+        return Err(FormatError::new("the signature that was made does not verify").into());
+    }
+    Ok(signature)
 }
 
 /// The bytes that a signature signs.

@@ -2,13 +2,11 @@
 
 use super::lock::Lock;
 use super::message::{Answer, Identity, Request, Signed, Use, signed_by_openssh};
-use crate::commands::key_change::check_signs;
+use crate::commands::ssh_keys::{SshSigningKey, is_for_users, name_of, unusable};
 use crate::diagnostics::note_line;
 use crate::error::{Error, Result};
 use crate::store::KeySource;
-use bulla_formats::ssh::{SshKey, signature_blob};
-use bulla_keystore::AUDIT_LOG_LABEL;
-use bulla_kms::{Attestation, KeyVersionId, PublicKey, TOKEN_ROOT_PURPOSE};
+use bulla_formats::ssh::signature_blob;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
@@ -29,18 +27,7 @@ pub(super) struct Agent {
     confirmation: Confirmation,
     lock: Lock,
     /// What it offered last: a client asks for a signature right after that.
-    last_offered: Mutex<Vec<Offered>>,
-}
-
-/// A key that the agent offers.
-#[derive(Clone)]
-struct Offered {
-    key: SshKey,
-    public_key: PublicKey,
-    /// The version that signs.
-    version: KeyVersionId,
-    /// Its label, or its id.
-    name: String,
+    last_offered: Mutex<Vec<SshSigningKey>>,
 }
 
 impl Agent {
@@ -85,30 +72,33 @@ impl Agent {
     fn identities(&self) -> Result<Answer> {
         let offered = self.offered()?.into_iter();
         let identity =
-            |offered: Offered| Identity { key: offered.key.blob().to_vec(), comment: offered.name };
+            |offered: SshSigningKey| Identity { key: offered.key.blob().to_vec(), comment: offered.name };
         Ok(Answer::Identities(offered.map(identity).collect()))
     }
 
     /// The keys that the agent offers now: keys rotate, and others are made.
-    fn offered(&self) -> Result<Vec<Offered>> {
+    fn offered(&self) -> Result<Vec<SshSigningKey>> {
         let source = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         let keys = source.read()?;
         let all = if self.names.is_empty() {
             keys.list()?
                 .iter()
                 .filter(|key| is_for_users(key))
-                .filter_map(|key| offered(key, &name_of(key)).ok())
+                .filter_map(|key| SshSigningKey::of(key, &name_of(key)).ok())
                 .collect()
         } else {
-            self.names.iter().map(|name| offered(&keys.key(name)?, name)).collect::<Result<Vec<_>>>()?
+            self.names
+                .iter()
+                .map(|name| SshSigningKey::of(&keys.key(name)?, name))
+                .collect::<Result<Vec<_>>>()?
         };
         self.last_offered.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&all);
         Ok(all)
     }
 
     /// The key with these bytes, if the agent offers it.
-    fn find(&self, key: &[u8]) -> Result<Option<Offered>> {
-        let is_it = |offered: &Offered| offered.key.blob() == key;
+    fn find(&self, key: &[u8]) -> Result<Option<SshSigningKey>> {
+        let is_it = |offered: &SshSigningKey| offered.key.blob() == key;
         let last = self
             .last_offered
             .lock()
@@ -140,7 +130,7 @@ impl Agent {
     }
 
     /// Why a key does not sign this data, if it does not.
-    fn refusal(&self, offered: &Offered, data: &[u8], used: Use) -> Option<String> {
+    fn refusal(&self, offered: &SshSigningKey, data: &[u8], used: Use) -> Option<String> {
         let name = &offered.name;
         let confirmed = self.confirmation == Confirmation::EachSignature;
         match signed_by_openssh(data) {
@@ -157,35 +147,8 @@ impl Agent {
     }
 }
 
-/// Whether a key is for users: the keystore itself uses some.
-fn is_for_users(key: &Attestation) -> bool {
-    let label = key.label.as_ref().map(|label| label.as_str());
-    key.key.purpose().as_str() != TOKEN_ROOT_PURPOSE && label != Some(AUDIT_LOG_LABEL)
-}
-
-fn name_of(key: &Attestation) -> String {
-    key.label.as_ref().map_or_else(|| key.key.to_string(), ToString::to_string)
-}
-
-/// The version of a key that signs, in the form of OpenSSH.
-fn offered(key: &Attestation, name: &str) -> Result<Offered> {
-    check_signs(key, name)?;
-    let newest =
-        key.versions.last().and_then(|version| Some((version.id.clone(), version.public_key.clone()?)));
-    let (version, public_key) =
-        newest.ok_or_else(|| Error::new("no_public_key", "has no public key").about(name))?;
-    let ssh_key = SshKey::of(&public_key).map_err(|error| unusable(name, &error))?;
-    Ok(Offered { key: ssh_key, public_key, version, name: name.to_owned() })
-}
-
-fn unusable(name: &str, error: &bulla_formats::FormatError) -> Error {
-    Error::new("unsupported_algorithm", error.to_string())
-        .about(name)
-        .hint("`bulla keys create LABEL` makes a key of Ed25519")
-}
-
 /// Asks the user by the program that OpenSSH asks, too. Without an answer it is a no.
-fn is_confirmed(offered: &Offered, used: Use) -> bool {
+fn is_confirmed(offered: &SshSigningKey, used: Use) -> bool {
     let program = std::env::var_os("SSH_ASKPASS").unwrap_or_else(|| "ssh-askpass".into());
     let by = match used {
         Use::Here => "",

@@ -8,13 +8,15 @@ use zeroize::Zeroizing;
 
 const FAILURE: u8 = 5;
 const SUCCESS: u8 = 6;
-const REQUEST_IDENTITIES: u8 = 11;
-const IDENTITIES_ANSWER: u8 = 12;
-const SIGN_REQUEST: u8 = 13;
-const SIGN_RESPONSE: u8 = 14;
+pub(super) const REQUEST_IDENTITIES: u8 = 11;
+pub(super) const IDENTITIES_ANSWER: u8 = 12;
+pub(super) const SIGN_REQUEST: u8 = 13;
+pub(super) const SIGN_RESPONSE: u8 = 14;
 const LOCK: u8 = 22;
 const UNLOCK: u8 = 23;
 const EXTENSION: u8 = 27;
+/// The flag of a request that asks for a signature of RSA by SHA-512 (section 3.6.1).
+pub(super) const RSA_SHA2_512: u32 = 4;
 /// The extension by which `ssh` says for which session it uses a connection (OpenSSH's
 /// `PROTOCOL.agent`, section 1).
 const SESSION_BIND: &[u8] = b"session-bind@openssh.com";

@@ -4,9 +4,12 @@
 //! The crate `ssh-agent-lib` is not used: see `docs/decisions/0350-an-agent-of-openssh.md`.
 
 mod answers;
+mod client;
 mod lock;
 mod message;
 mod socket;
+
+pub(super) use self::client::AgentClient;
 
 use self::answers::{Agent, Confirmation};
 use self::socket::{AgentSocket, serve};
