@@ -9,6 +9,7 @@ mod keys;
 mod keystore;
 mod log;
 mod shared;
+mod ssh_cert;
 mod sums;
 #[cfg(test)]
 mod tests;
@@ -34,6 +35,7 @@ pub(crate) use self::log::{LogArgs, LogCheckpointArgs, LogCommand, LogInitArgs, 
 pub use self::log::{LogVerifyArgs, LogWitnessArgs};
 pub(crate) use self::shared::{Bound, ByteRange, ExcludeArgs, WorkArgs, duration_text};
 pub use self::shared::{Deadline, KeystoreArgs, ReportArgs, ServerArgs, deadline};
+pub(crate) use self::ssh_cert::{SshCertArgs, SshCertCommand, SshCertPolicyArgs, SshCertSignArgs};
 pub(crate) use self::sums::{CheckArgs, FilterArgs, ReadArgs, SumArgs};
 pub(crate) use self::trust::TrustArgs;
 
@@ -216,6 +218,7 @@ pub(crate) enum Command {
     #[cfg(unix)]
     Agent(AgentArgs),
     Git(GitArgs),
+    SshCert(SshCertArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
     Version(VersionArgs),

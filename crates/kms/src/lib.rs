@@ -104,6 +104,7 @@ pub mod rollback;
 mod secret_bytes;
 pub mod signature;
 mod signature_scheme;
+mod ssh_authority;
 mod store;
 pub mod succession;
 mod time;
@@ -134,9 +135,11 @@ pub use keystore::{
 pub use lease::{BootInstant, StoreLease};
 pub use policy::{KeyChange, KeyDerivation, KeyState, Origin, RotationPolicy, VersionState};
 pub use public_key::{NamedPublicKey, PublicKey};
+pub use random::generate_random;
 pub use secrecy::{ExposeSecret, SecretString};
 pub use secret_bytes::SecretBytes;
 pub use signature::{SignatureFile, Statement, StatementKind};
+pub use ssh_authority::{SshAuthority, SshCertificateKind, SshCertificateSummary};
 pub use succession::Succession;
 pub use time::Timestamp;
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::algorithm::Algorithm;
 use crate::error::Result;
 use crate::id::Name;
+use crate::ssh_authority::SshAuthority;
 use crate::time::Timestamp;
 
 /// Whether a key does what it is for. In this module, *signs* stands for signing, encrypting,
@@ -200,6 +201,11 @@ pub enum KeyChange {
         /// The certificates, that of the version's public key first.
         chain: Vec<Vec<u8>>,
     },
+    /// Makes the key an authority of OpenSSH: of what callers bring, it signs certificates that
+    /// the policy permits, and nothing else; or a key like others again. Only for keys of Ed25519
+    /// and P-256 that sign no digests
+    /// ([`Keystore::ssh_authority`](crate::Keystore::ssh_authority)).
+    SshAuthority(Option<SshAuthority>),
     /// Versions below this one do not sign when a caller names them; 0 and 1 allow all. Only for
     /// keys of which older versions sign:
     /// [`NewKey::minimum_signing_version`](crate::NewKey::minimum_signing_version).

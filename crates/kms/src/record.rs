@@ -12,6 +12,7 @@ use crate::key_identity::{CheckValue, KeyIdentity};
 use crate::policy::{KeyDerivation, KeyState, Origin, RotationPolicy, UseLimit, VersionState};
 use crate::public_key::PublicKey;
 use crate::rollback::StoreMark;
+use crate::ssh_authority::SshAuthority;
 use crate::time::Timestamp;
 
 /// The metadata of one key, as JSON inside its envelope. Fields with default values are omitted.
@@ -53,6 +54,9 @@ pub(crate) struct KeyRecord {
     pub(crate) derivation: KeyDerivation,
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) rotation: RotationPolicy,
+    /// If it is there, the key signs certificates of OpenSSH that it permits, and nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) ssh_authority: Option<SshAuthority>,
     /// Version 1 first; never empty. The last one is the latest version.
     pub(crate) versions: Vec<VersionRecord>,
 }

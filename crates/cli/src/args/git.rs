@@ -30,8 +30,8 @@ pub(crate) enum GitCommand {
 /// Set what git needs to sign with a key of bulla
 ///
 /// Afterwards each commit is signed, and `git log --show-signature` says by whom. bulla sets
-/// gpg.format, gpg.ssh.program, user.signingkey, commit.gpgsign and gpg.ssh.allowedSignersFile, adds
-/// your address and the public key to that file, and prints what it set and how to undo it.
+/// gpg.format, gpg.ssh.program, user.signingkey, commit.gpgsign and gpg.ssh.allowedSignersFile,
+/// adds your address and the public key to that file, and prints what it set and how to undo it.
 ///
 /// Where the keys are, and what opens the keystore, is written to git's settings too, as
 /// bulla.keystore, bulla.server and so on: git starts bulla without flags. BULLA_KEYSTORE and the

@@ -18,6 +18,7 @@ pub(crate) mod log;
 mod sign;
 mod sign_report;
 mod sign_target;
+mod ssh_cert;
 mod ssh_keys;
 mod sum;
 mod sum_lines;
@@ -53,6 +54,7 @@ pub(crate) fn run(command: Command) -> Result<Exit> {
         #[cfg(unix)]
         Command::Agent(args) => agent::run(&args),
         Command::Git(args) => git::run(&args),
+        Command::SshCert(args) => ssh_cert::run(&args),
         Command::Completions(args) => about::print_completions(&args),
         Command::Man(args) => about::print_manual_page(&args),
         Command::Version(args) => about::print_version(&args),

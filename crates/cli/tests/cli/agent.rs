@@ -179,7 +179,7 @@ fn log_in(home: &Home, settings: &str, flags: &[&str]) -> Done {
 }
 
 /// The command that logs in at a real server of OpenSSH, which these settings complete.
-fn ssh(home: &Home, settings: &str, arguments: &[&str]) -> Vec<String> {
+pub(crate) fn ssh(home: &Home, settings: &str, arguments: &[&str]) -> Vec<String> {
     let work = home.work().display().to_string();
     let settings = format!(
         "HostKey {work}/host\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nPidFile none\n{settings}\n"
@@ -195,7 +195,7 @@ fn ssh(home: &Home, settings: &str, arguments: &[&str]) -> Vec<String> {
 }
 
 /// The keys of a server that lets `key` in; its settings.
-fn server_for(home: &Home, key: &str) -> String {
+pub(crate) fn server_for(home: &Home, key: &str) -> String {
     Done::of(home.program("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", "host"])).exits(0);
     // A server that root starts asks for this folder, which its service makes.
     let _ = fs::create_dir_all("/run/sshd");

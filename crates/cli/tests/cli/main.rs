@@ -35,6 +35,7 @@ mod sign;
 mod sign_safely;
 mod signify;
 mod ssh;
+mod ssh_cert;
 mod succession;
 mod sum;
 mod sum_resume;

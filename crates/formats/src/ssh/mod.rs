@@ -5,11 +5,13 @@
 //! namespace says what the signature is for, so that none passes for one with another purpose.
 
 mod allowed_signers;
+mod certificate;
 mod key;
 mod patterns;
 mod revoked;
 
 pub use self::allowed_signers::{AllowedSigners, Refusal, parse_time};
+pub use self::certificate::NewSshCertificate;
 pub use self::key::{SshCertificate, SshKey, SshSigner, signature_blob};
 pub use self::patterns::MAX_PRINCIPAL_LEN;
 pub use self::revoked::RevokedKeys;
@@ -124,9 +126,9 @@ pub fn sign<S: MessageSigner>(signer: &mut S, namespace: &str, digest: &[u8]) ->
     Ok(file.to_string())
 }
 
-/// Signs the SHA-512 digest of a file in a namespace, by whatever has the signer's private key, such
-/// as an agent of OpenSSH. `sign` gets the bytes to sign, and returns the signature as the protocols
-/// of SSH have it ([`signature_blob`]).
+/// Signs the SHA-512 digest of a file in a namespace, by whatever has the signer's private key,
+/// such as an agent of OpenSSH. `sign` gets the bytes to sign, and returns the signature as the
+/// protocols of SSH have it ([`signature_blob`]).
 ///
 /// # Errors
 /// The namespace is not possible; the errors of `sign`; the signature does not verify.

@@ -15,6 +15,7 @@ use super::tree::{self, Frontier};
 use crate::encoding::{self, serde_as_text};
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeySelector;
+use crate::ssh_authority::SshCertificateSummary;
 use crate::time::Timestamp;
 
 /// The format that this program writes and reads.
@@ -94,6 +95,9 @@ pub struct Entry {
     /// The BLAKE3 digest of the message, as lower-case hexadecimal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     digest: Option<Digest>,
+    /// The certificate of OpenSSH that was signed, if the message was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<Box<SshCertificateSummary>>,
 }
 
 impl Entry {
@@ -109,6 +113,7 @@ impl Entry {
             key: event.key.map(KeySelector::from),
             result: EventName(event.outcome.as_str().to_owned()),
             digest: event.digest.map(Digest),
+            certificate: event.certificate.clone(),
         })
     }
 

@@ -12,6 +12,7 @@ use crate::error::{Code, KmsError, Result};
 use crate::id::KeyRef;
 use crate::key_signature::Verdict;
 use crate::policy::KeyChange;
+use crate::ssh_authority::SshCertificateSummary;
 
 /// An actor's name: 1 to 128 bytes of UTF-8 without control characters, line separators and marks
 /// that reorder text. It must not be a secret: the log contains it.
@@ -107,6 +108,8 @@ pub enum AuditOperation {
     AllowBackup,
     /// The certificates of a version were set.
     Certificates,
+    /// The certificates of OpenSSH that the key signs were set.
+    SshAuthority,
     /// A version was revoked.
     Revoke,
     /// A version was destroyed.
@@ -154,6 +157,7 @@ impl AuditOperation {
         Self::DeletionAllowed,
         Self::AllowBackup,
         Self::Certificates,
+        Self::SshAuthority,
         Self::Revoke,
         Self::DestroyVersion,
         Self::ScheduleDestruction,
@@ -192,6 +196,7 @@ impl AuditOperation {
             Self::DeletionAllowed => "deletion_allowed",
             Self::AllowBackup => "allow_backup",
             Self::Certificates => "certificates",
+            Self::SshAuthority => "ssh_authority",
             Self::Revoke => "revoke",
             Self::DestroyVersion => "destroy_version",
             Self::ScheduleDestruction => "schedule_destruction",
@@ -222,6 +227,7 @@ impl AuditOperation {
             | Self::DeletionAllowed
             | Self::AllowBackup
             | Self::Certificates
+            | Self::SshAuthority
             | Self::Revoke
             | Self::DestroyVersion
             | Self::ScheduleDestruction
@@ -259,6 +265,7 @@ impl From<&KeyChange> for AuditOperation {
             KeyChange::DeletionAllowed(_) => Self::DeletionAllowed,
             KeyChange::AllowBackup => Self::AllowBackup,
             KeyChange::Certificates { .. } => Self::Certificates,
+            KeyChange::SshAuthority(_) => Self::SshAuthority,
             KeyChange::Revoke(_) => Self::Revoke,
             KeyChange::DestroyVersion(_) => Self::DestroyVersion,
             KeyChange::ScheduleDestruction(_) => Self::ScheduleDestruction,
@@ -314,6 +321,8 @@ pub struct AuditEvent<'a> {
     /// The BLAKE3 digest of the message that was signed or verified, or of the ciphertext that was
     /// made or decrypted. There is none of a plaintext, or of a message with a MAC.
     pub digest: Option<Hash>,
+    /// The certificate of OpenSSH that was signed, if the message was one.
+    pub certificate: Option<Box<SshCertificateSummary>>,
 }
 
 /// The receiver of a keystore's reports on its operations:

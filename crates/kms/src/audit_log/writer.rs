@@ -249,7 +249,7 @@ struct Said {
 /// More bytes than most lines have.
 const LINE: usize = 400;
 
-/// No entry's line is longer, with its line feed.
+/// No entry of a change has a longer line, with its line feed.
 pub(super) const MAX_ENTRY: u64 = 1024;
 
 /// Lines that follow on a chain.
@@ -282,6 +282,10 @@ impl Group {
             bytes.extend_from_slice(b",\"digest\":\"");
             bytes.extend_from_slice(digest.to_hex().as_bytes());
             bytes.push(b'"');
+        }
+        if let Some(certificate) = &event.certificate {
+            let text = serde_json::to_string(certificate).expect("plain structures serialize");
+            let _ = write!(bytes, ",\"certificate\":{text}");
         }
         bytes.extend_from_slice(LINK.as_bytes());
         bytes.extend_from_slice(&[b'0'; LINK_DIGITS]);
@@ -362,14 +366,16 @@ impl OwedEntry {
     /// # Errors
     /// [`Code::ClockOutOfRange`](crate::Code::ClockOutOfRange).
     pub(super) fn now(event: &AuditEvent<'_>) -> Result<Self> {
-        let AuditEvent { actor, operation, key, outcome, digest } = event.clone();
+        // No change signs a certificate.
+        let AuditEvent { actor, operation, key, outcome, digest, certificate: _ } = event.clone();
         let (time, key) = (Timestamp::now()?, key.map(KeySelector::from));
         Ok(Self { time, actor, operation, key, outcome, digest })
     }
 
     pub(super) fn event(&self) -> AuditEvent<'_> {
         let (actor, key) = (self.actor.clone(), self.key.as_ref().map(KeySelector::as_ref));
-        AuditEvent { actor, operation: self.operation, key, outcome: self.outcome, digest: self.digest }
+        let Self { operation, outcome, digest, .. } = *self;
+        AuditEvent { actor, operation, key, outcome, digest, certificate: None }
     }
 }
 
@@ -403,8 +409,11 @@ mod tests {
                 for outcome in outcomes {
                     for digest in digests {
                         let actor = actor.parse().unwrap();
-                        let event =
-                            AuditEvent { actor, operation: AuditOperation::Sign, key, outcome, digest };
+                        let operation = AuditOperation::Sign;
+                        // Some lines have a certificate, with a text that needs an escape.
+                        let text = r#"{"kind":"host","serial":"7","key_id":"\"a\"","principals":["b","c"]}"#;
+                        let certificate = digest.map(|_| serde_json::from_str(text).unwrap());
+                        let event = AuditEvent { actor, operation, key, outcome, digest, certificate };
                         group.push(number, &event);
                         let mut entry = Entry::new(number, &event).unwrap();
                         entry.time = group.time.parse().unwrap();
@@ -438,7 +447,7 @@ mod tests {
         let (key, outcome) = (Some(KeyRef::Version(&id)), Outcome::Failed(code));
         let digest = Some(bulla_blake3::hash(b"a message"));
         let mut group = Group::at(Timestamp::from_unix_millis(0).unwrap(), 1);
-        group.push(u64::MAX, &AuditEvent { actor, operation, key, outcome, digest });
+        group.push(u64::MAX, &AuditEvent { actor, operation, key, outcome, digest, certificate: None });
         assert!(group.bytes.len() as u64 <= MAX_ENTRY, "{}", group.bytes.len());
     }
 }

@@ -241,6 +241,7 @@ impl Keystore {
                 minimum_signing_version: new.minimum_signing_version,
                 rotation: new.rotation,
                 derivation: new.derivation,
+                ssh_authority: None,
                 versions: vec![VersionRecord::new(now, identity, origin)],
             };
             Ok(Some(Edit::new(record, pair)))

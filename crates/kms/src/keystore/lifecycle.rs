@@ -7,13 +7,14 @@ use zeroize::Zeroizing;
 use super::Keystore;
 use super::changes::Edit;
 use super::index::LoadedKey;
-use crate::algorithm::KeyUsage;
+use crate::algorithm::{Algorithm, KeyUsage};
 use crate::backend::SOFTWARE;
 use crate::encoding;
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyId;
 use crate::policy::{KeyChange, KeyState, VersionState};
 use crate::record::{KeyRecord, VersionRecord};
+use crate::ssh_authority::SshAuthority;
 use crate::time::Timestamp;
 
 /// An error unless a key's private keys may be used and new ones made.
@@ -64,6 +65,20 @@ impl VersionRecord {
     }
 }
 
+/// Sets which certificates of OpenSSH the key signs.
+fn set_ssh_authority(record: &mut KeyRecord, policy: Option<&SshAuthority>) -> Result<()> {
+    if let Some(policy) = policy {
+        policy.check()?;
+        let algorithm = record.key.algorithm();
+        if !matches!(algorithm, Algorithm::Ed25519 | Algorithm::EcdsaP256) || record.signs_digests {
+            let message = "an authority of OpenSSH is a key of Ed25519 or P-256 that signs no digests";
+            return refuse(Code::KeyUsageMismatch, message.to_owned());
+        }
+    }
+    record.ssh_authority = policy.cloned();
+    Ok(())
+}
+
 fn refuse<T>(code: Code, message: String) -> Result<T> {
     Err(KmsError::new(code, message))
 }
@@ -95,6 +110,7 @@ impl KeyChange {
             (Self::DeletionAllowed(allowed), _) => record.deletion_allowed = *allowed,
             (Self::AllowBackup, _) => record.backup_allowed = true,
             (Self::Certificates { version, chain }, _) => set_certificates(record, *version, chain)?,
+            (Self::SshAuthority(policy), _) => set_ssh_authority(record, policy.as_ref())?,
             (Self::Revoke(number), _) => older(record, *number)?.state = VersionState::Revoked,
             (Self::DestroyVersion(number), _) => older(record, *number)?.destroy(),
             (Self::Disable, KeyState::Enabled | KeyState::Disabled) => record.state = KeyState::Disabled,

@@ -19,6 +19,7 @@ use crate::id::{KeyRef, KeyVersionId};
 use crate::key_signature::{Signature, Verdict};
 #[cfg(feature = "with-metrics")]
 use crate::metrics::Metrics;
+use crate::ssh_authority::SshCertificateSummary;
 
 /// The subject of an operation, as far as it is known before the operation.
 #[derive(Clone, Copy)]
@@ -59,7 +60,10 @@ impl<'a> Subject<'a> {
         actor: Actor,
         digest: Option<Hash>,
     ) -> AuditEvent<'a> {
-        AuditEvent { actor, operation: self.operation, key: key.or(self.key), outcome, digest }
+        let operation = self.operation;
+        let signed = self.message.filter(|_| operation == AuditOperation::Sign);
+        let certificate = signed.and_then(SshCertificateSummary::of).map(Box::new);
+        AuditEvent { actor, operation, key: key.or(self.key), outcome, digest, certificate }
     }
 }
 

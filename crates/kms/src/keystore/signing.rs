@@ -25,6 +25,7 @@ use crate::public_key::PublicKey;
 use crate::record::KeyRecord;
 use crate::reserved::RESERVED_PREFIXES;
 use crate::rollback::SignedTime;
+use crate::ssh_authority::SshAuthority;
 use crate::store::Rows;
 use crate::succession::Succession;
 use crate::time::Timestamp;
@@ -159,7 +160,36 @@ impl Keystore {
         check_purpose(key)?;
         check_signs_messages(key)?;
         self.check_lease()?;
-        self.version_for_one_use(key, SignedContent::Callers)
+        let (id, loaded) = self.version_for_one_use(key, SignedContent::Callers)?;
+        if let Some(policy) = &loaded.record.ssh_authority {
+            policy.permit(message, Timestamp::now()?)?;
+        }
+        Ok((id, loaded))
+    }
+
+    /// Which certificates of OpenSSH a key signs; none if it is no authority.
+    ///
+    /// ```
+    /// use std::num::NonZeroU64;
+    ///
+    /// use bulla_kms::{Algorithm, Code, KeyChange, Keystore, NewKey, SshAuthority, SshCertificateKind};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let key = keystore.create_key(NewKey::new("local".parse()?, "ca".parse()?, Algorithm::Ed25519))?;
+    /// let mut policy = SshAuthority::new(vec![SshCertificateKind::User], NonZeroU64::MIN);
+    /// policy.principals = vec!["ann".to_owned()];
+    /// keystore.update(key.key_id(), None, &KeyChange::SshAuthority(Some(policy.clone())))?;
+    /// assert_eq!(keystore.ssh_authority(key.key_id())?, Some(policy));
+    /// // It signs nothing else from now on.
+    /// let refused = keystore.sign(&key, b"a message").unwrap_err();
+    /// assert_eq!(refused.code, Code::KeyUsageMismatch);
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Code::KeyNotFound`].
+    pub fn ssh_authority(&self, key_id: &KeyId) -> Result<Option<SshAuthority>> {
+        Ok(self.index.load().key(key_id)?.record.ssh_authority.clone())
     }
 
     /// Signs the message that `message` makes from the latest version's id and public key, once the
@@ -248,6 +278,11 @@ impl Keystore {
             }
             self.check_lease()?;
             let (id, loaded) = self.version_for_one_use(key, content)?;
+            if loaded.record.ssh_authority.is_some() {
+                let message =
+                    format!("the key {} signs certificates of OpenSSH, and no digests", id.key_id());
+                return Err(KmsError::new(Code::KeyUsageMismatch, message));
+            }
             let message = message(&id, loaded.version(&id)?.public_key_of(id.key_id())?);
             let signer = || loaded.private_key(&id, &self.cipher, &self.backends);
             let bytes = match message.form(algorithm)? {

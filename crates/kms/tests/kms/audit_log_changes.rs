@@ -22,6 +22,7 @@ fn every_change_of_a_key_is_recorded_under_its_own_name() {
         (KeyChange::DeletionAllowed(true), "deletion_allowed ok"),
         (KeyChange::AllowBackup, "allow_backup ok"),
         (KeyChange::Certificates { version: first, chain: vec![vec![0x30, 0]] }, "certificates ok"),
+        (KeyChange::SshAuthority(None), "ssh_authority ok"),
         (KeyChange::Revoke(first), "revoke ok"),
         (KeyChange::DestroyVersion(first), "destroy_version ok"),
         (KeyChange::MinimumVersion(first.saturating_add(1)), "minimum_version ok"),

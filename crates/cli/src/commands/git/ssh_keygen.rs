@@ -84,9 +84,9 @@ fn sign(args: &SshKeygenArgs) -> Result<()> {
     }
 }
 
-/// Writes a new signature file, complete or not at all. Unlike other files of bulla it is not synced
-/// to the disk: git reads it and deletes it, and ssh-keygen does not sync it either. Syncing takes
-/// longer than all the rest.
+/// Writes a new signature file, complete or not at all. Unlike other files of bulla it is not
+/// synced to the disk: git reads it and deletes it, and ssh-keygen does not sync it either. Syncing
+/// takes longer than all the rest.
 fn write_signature(path: &Path, text: &str) -> Result<()> {
     #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix has modes"))]
     let mut draft = tempfile::Builder::new();
