@@ -211,7 +211,8 @@ mod tests {
         let found = wrong(|package| package["dependencies"][0]["req"] = "*".into());
         assert_eq!(found, ["a 1.2.3: the dependency b names no version"]);
         let found = wrong(|package| {
-            package["dependencies"][0] = serde_json::json!({ "name": "b", "req": "*", "path": "/repository/b" });
+            package["dependencies"][0] =
+                serde_json::json!({ "name": "b", "req": "*", "path": "/repository/b" });
         });
         assert_eq!(found, Vec::<String>::new());
     }

@@ -16,12 +16,9 @@ use crate::error::FormatError;
 use crate::verifying_key::{Padding, RsaKey, VerifyingKey, rsa_numbers};
 
 /// How the names of certificates end.
-const CERTIFICATE: &str = "-cert-v01@openssh.com";
+pub(super) const CERTIFICATE: &str = "-cert-v01@openssh.com";
 /// The object identifier of keys of RSA (RFC 3279).
 const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
-pub(super) const CERTIFICATE: &str = "-cert-v01@openssh.com";
-/// The sizes of RSA keys in bits. Shorter ones are broken, or soon.
-const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
 
 /// A public key of OpenSSH, of any algorithm. Keys of Ed25519, ECDSA and RSA verify; others are
 /// read, and verify nothing.
