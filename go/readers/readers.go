@@ -24,7 +24,7 @@ type KeyID struct {
 }
 
 var keyID = regexp.MustCompile(`\A([a-z0-9][a-z0-9._-]{0,63})/([a-z0-9][a-z0-9._-]{0,63})/` +
-	`(ed25519|ecdsa-p256|ml-dsa-(?:44|65|87)|ml-dsa-65-ed25519|slh-dsa-(?:sha2|shake)-(?:128|192|256)[sf]|ml-kem-(?:512|768|1024)|x-wing` +
+	`(ed25519|ecdsa-p(?:256|384|521)|rsa-(?:2048|3072|4096)|ml-dsa-(?:44|65|87)|ml-dsa-65-ed25519|slh-dsa-(?:sha2|shake)-(?:128|192|256)[sf]|ml-kem-(?:512|768|1024)|x-wing` +
 	`|aes-(?:128|256)-gcm|x?chacha20-poly1305|hmac-sha(?:256|384|512)|blake3)/` +
 	`([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})/v([1-9][0-9]{0,9})\z`)
 

@@ -6,6 +6,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
+	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/sha512"
 	"crypto/x509"
@@ -139,6 +140,99 @@ func TestECDSA(t *testing.T) {
 		digest, other := sha256.Sum256(c.Message), sha256.Sum256(append(c.Message, 'x'))
 		if !ecdsa.Verify(key, digest[:], r, s) || ecdsa.Verify(key, other[:], r, s) {
 			t.Errorf("%q: not a signature of it, or of another message too", c.Message)
+		}
+	}
+}
+
+var hashes = map[string]crypto.Hash{"sha2-256": crypto.SHA256, "sha2-384": crypto.SHA384, "sha2-512": crypto.SHA512}
+
+// digests returns the digest of a message, and that of another one.
+func digests(t *testing.T, name string, message []byte) (hash crypto.Hash, digest, other []byte) {
+	t.Helper()
+	hash, found := hashes[name]
+	if !found {
+		t.Fatalf("no hash function %q", name)
+	}
+	of := func(message []byte) []byte {
+		hasher := hash.New()
+		hasher.Write(message)
+		return hasher.Sum(nil)
+	}
+	return hash, of(message), of(append(bytes.Clone(message), 'x'))
+}
+
+func TestECDSAOnLargerCurves(t *testing.T) {
+	var file struct {
+		ECDSA []struct {
+			Algorithm, Hash    string
+			PublicKey          Hex `json:"public_key"`
+			Message, Signature Hex
+		}
+	}
+	vectors(t, "nist.json", &file)
+	notNone(t, len(file.ECDSA))
+	curves := map[string]elliptic.Curve{"ecdsa-p384": elliptic.P384(), "ecdsa-p521": elliptic.P521()}
+	for _, c := range file.ECDSA {
+		key, err := ecdsa.ParseUncompressedPublicKey(curves[c.Algorithm], c.PublicKey)
+		if err != nil {
+			t.Fatalf("%s: %v", c.Algorithm, err)
+		}
+		half := len(c.Signature) / 2
+		r, s := new(big.Int).SetBytes(c.Signature[:half]), new(big.Int).SetBytes(c.Signature[half:])
+		_, digest, other := digests(t, c.Hash, c.Message)
+		if !ecdsa.Verify(key, digest, r, s) || ecdsa.Verify(key, other, r, s) {
+			t.Errorf("%s, %q: not a signature of it, or of another message too", c.Algorithm, c.Message)
+		}
+	}
+}
+
+func TestRSA(t *testing.T) {
+	var file struct {
+		Keys []struct {
+			Algorithm  string
+			PrivateKey Hex `json:"private_key"`
+			PublicKey  Hex `json:"public_key"`
+		} `json:"rsa_keys"`
+		Signatures []struct {
+			Algorithm, Hash, Padding string
+			SaltLength               int `json:"salt_length"`
+			Message, Signature       Hex
+		} `json:"rsa_signatures"`
+		OAEP []struct {
+			Algorithm                    string
+			Label, Plaintext, Ciphertext Hex
+		} `json:"rsa_oaep"`
+	}
+	vectors(t, "nist.json", &file)
+	notNone(t, min(len(file.Keys), len(file.Signatures), len(file.OAEP)))
+	keys := map[string]*rsa.PrivateKey{}
+	for _, c := range file.Keys {
+		key, err := x509.ParsePKCS1PrivateKey(c.PrivateKey)
+		if err != nil || !bytes.Equal(x509.MarshalPKCS1PublicKey(&key.PublicKey), c.PublicKey) {
+			t.Fatalf("%s: another public key, %v", c.Algorithm, err)
+		}
+		keys[c.Algorithm] = key
+	}
+	for _, c := range file.Signatures {
+		key := &keys[c.Algorithm].PublicKey
+		hash, digest, other := digests(t, c.Hash, c.Message)
+		verify := func(digest []byte) error {
+			if c.Padding == "pss" {
+				return rsa.VerifyPSS(key, hash, digest, c.Signature, &rsa.PSSOptions{SaltLength: c.SaltLength})
+			}
+			return rsa.VerifyPKCS1v15(key, hash, digest, c.Signature)
+		}
+		if err := verify(digest); err != nil || verify(other) == nil {
+			t.Errorf("%s, %s, %s: %v, or another message verifies too", c.Algorithm, c.Padding, c.Hash, err)
+		}
+	}
+	for _, c := range file.OAEP {
+		found, err := rsa.DecryptOAEP(sha256.New(), nil, keys[c.Algorithm], c.Ciphertext, c.Label)
+		if err != nil || !bytes.Equal(found, c.Plaintext) {
+			t.Errorf("%s: %x, %v", c.Algorithm, found, err)
+		}
+		if _, err := rsa.DecryptOAEP(sha256.New(), nil, keys[c.Algorithm], c.Ciphertext, append(c.Label, 'x')); err == nil {
+			t.Errorf("%s: another label decrypts", c.Algorithm)
 		}
 	}
 }

@@ -15,7 +15,7 @@ from pathlib import Path
 from blake3 import blake3
 from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, padding
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
@@ -33,7 +33,7 @@ SLH_DSA = {"slh-dsa-sha2-128s": sha2_128s, "slh-dsa-shake-128s": shake_128s}
 
 NAME = r"[a-z0-9][a-z0-9._-]{0,63}"
 ALGORITHM = (
-    r"ed25519|ecdsa-p256|ml-dsa-(?:44|65|87)|ml-dsa-65-ed25519|slh-dsa-(?:sha2|shake)-(?:128|192|256)[sf]|ml-kem-(?:512|768|1024)|x-wing"
+    r"ed25519|ecdsa-p(?:256|384|521)|rsa-(?:2048|3072|4096)|ml-dsa-(?:44|65|87)|ml-dsa-65-ed25519|slh-dsa-(?:sha2|shake)-(?:128|192|256)[sf]|ml-kem-(?:512|768|1024)|x-wing"
     r"|aes-(?:128|256)-gcm|x?chacha20-poly1305|hmac-sha(?:256|384|512)|blake3"
 )
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
@@ -169,6 +169,82 @@ def ecdsa(cases):
         except InvalidSignature:
             continue
         raise AssertionError("another message verifies")
+
+
+# How much the orders of P-384 and P-521 are below powers of two.
+P384_MISSES = 0x389cb27e0bc8d220a7e5f24db74f58851313e695333ad68d
+P521_MISSES = -0x1fdfffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffa51868783bf2f966b7fcc0148f709a5d03bb5c9b8899c47aebb6fb71e91386409
+HASHES = {"sha2-256": hashes.SHA256, "sha2-384": hashes.SHA384, "sha2-512": hashes.SHA512}
+
+
+def refused(verify, *values):
+    try:
+        verify(*values)
+    except InvalidSignature:
+        return True
+    return False
+
+
+def ecdsa_of_larger_curves(cases):
+    curves = {
+        "ecdsa-p384": (ec.SECP384R1(), 48, 2**384 - P384_MISSES),
+        "ecdsa-p521": (ec.SECP521R1(), 66, 2**521 - P521_MISSES),
+    }
+    for case in cases:
+        scalar, public_key, message, signature = fields(case)
+        curve, length, order = curves[case["algorithm"]]
+        key = ec.derive_private_key(int.from_bytes(scalar, "big"), curve)
+        point = serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint
+        assert key.public_key().public_bytes(*point) == public_key
+        assert len(scalar) == length and len(signature) == 2 * length
+        r, s = int.from_bytes(signature[:length], "big"), int.from_bytes(signature[length:], "big")
+        assert s <= order // 2
+        scheme, der = ec.ECDSA(HASHES[case["hash"]]()), encode_dss_signature(r, s)
+        key.public_key().verify(der, message, scheme)
+        assert refused(key.public_key().verify, der, message + b"x", scheme)
+
+
+def rsa_private_keys(cases):
+    """The private keys, from the RSAPrivateKey of RFC 8017 that a keystore stores."""
+    keys = {}
+    for case in cases:
+        key = serialization.load_der_private_key(bytes.fromhex(case["private_key"]), None)
+        form = serialization.Encoding.DER, serialization.PublicFormat.PKCS1
+        assert key.public_key().public_bytes(*form).hex() == case["public_key"]
+        assert f"rsa-{key.key_size}" == case["algorithm"]
+        keys[case["algorithm"]] = key
+    return keys
+
+
+def rsa_signatures(keys, cases):
+    for case in cases:
+        message, signature = bytes.fromhex(case["message"]), bytes.fromhex(case["signature"])
+        hash = HASHES[case["hash"]]()
+        scheme = padding.PKCS1v15()
+        if case["padding"] == "pss":
+            scheme = padding.PSS(padding.MGF1(hash), case["salt_length"])
+        verify = keys[case["algorithm"]].public_key().verify
+        verify(signature, message, scheme, hash)
+        assert refused(verify, signature, message + b"x", scheme, hash)
+
+
+def rsa_oaep(keys, cases):
+    for case in cases:
+        key, label = keys[case["algorithm"]], bytes.fromhex(case["label"])
+        scheme = lambda label: padding.OAEP(padding.MGF1(hashes.SHA256()), hashes.SHA256(), label)
+        ciphertext = bytes.fromhex(case["ciphertext"])
+        assert key.decrypt(ciphertext, scheme(label)).hex() == case["plaintext"]
+        try:
+            key.decrypt(ciphertext, scheme(label + b"x"))
+        except ValueError:
+            continue
+        raise AssertionError("another label decrypts")
+
+
+def rsa(cases):
+    keys = rsa_private_keys(cases["rsa_keys"])
+    rsa_signatures(keys, cases["rsa_signatures"])
+    rsa_oaep(keys, cases["rsa_oaep"])
 
 
 def ml_dsa(cases):
@@ -387,12 +463,14 @@ def main():
     folder = Path(sys.argv[1])
     load = lambda name: json.loads((folder / name).read_text())
     keys, quantum, sealing = load("keys.json"), load("post-quantum.json"), load("sealing.json")
-    symmetric = load("symmetric.json")
+    nist, symmetric = load("nist.json"), load("symmetric.json")
     groups = [
         (key_ids, keys["key_ids"]),
         (public_keys, keys["public_keys"]),
         (prehash, keys["prehash"]),
         (ecdsa, keys["ecdsa"]),
+        (ecdsa_of_larger_curves, nist["ecdsa"]),
+        (rsa, nist),
         (ml_dsa, quantum["ml_dsa"]),
         (composite, quantum["composite"]),
         (slh_dsa, quantum["slh_dsa"]),

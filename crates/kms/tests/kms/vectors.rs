@@ -3,6 +3,7 @@
 #![cfg(all(
     feature = "mldsa",
     feature = "mlkem",
+    feature = "nist",
     feature = "p256",
     feature = "slhdsa",
     feature = "tokens",
@@ -13,7 +14,7 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use std::str::FromStr as _;
 
-use bulla_kms::prehash::Prehash;
+use bulla_kms::prehash::{HashFunction, Prehash, PssSaltLength, RsaPadding};
 use bulla_kms::token::{Revocations, Token, TokenOperation, TokenRequest};
 use bulla_kms::transfer::{
     PrivateFormat, PrivateKeyData, PublicFormat, WrappedPrivateKey, export_public, import_public,
@@ -126,6 +127,61 @@ fn signatures_of_ecdsa_verify() {
         // Whether ours are the same depends on who signs: aws-lc-rs takes random nonces.
         let ours = keystore.sign(&id, &message).unwrap().bytes;
         assert_eq!(key.public_key().unwrap().verify(&message, &ours), Verdict::Valid);
+    }
+}
+
+/// The hash function and the padding of a signature.
+fn scheme(case: &Value) -> (HashFunction, RsaPadding) {
+    let hash = match text(case, "hash") {
+        "sha2-256" => HashFunction::Sha256,
+        "sha2-384" => HashFunction::Sha384,
+        _ => HashFunction::Sha512,
+    };
+    match case["padding"].as_str() {
+        Some("pkcs1v15") => (hash, RsaPadding::Pkcs1v15),
+        Some("pss") => {
+            let salt = case["salt_length"].as_u64().unwrap().try_into().unwrap();
+            (hash, RsaPadding::Pss(PssSaltLength::Bytes(salt)))
+        }
+        _ => (hash, RsaPadding::default()),
+    }
+}
+
+#[test]
+fn keys_of_rsa_and_of_larger_curves_verify_and_decrypt_the_vectors() {
+    let vectors = vectors("nist.json");
+    let key_of = |algorithm: Algorithm| {
+        let keys = cases(&vectors["rsa_keys"]);
+        let case = keys.iter().find(|case| text(case, "algorithm") == algorithm.as_str()).unwrap();
+        let key = private(algorithm, &bytes(case, "private_key"));
+        assert_eq!(key.public_key().unwrap().as_bytes(), bytes(case, "public_key"));
+        key
+    };
+    let rsa = cases(&vectors["rsa_signatures"]).iter().map(|case| (case, key_of(algorithm(case))));
+    let curves = cases(&vectors["ecdsa"]).iter().map(|case| {
+        let key = private(algorithm(case), &bytes(case, "private_key"));
+        assert_eq!(key.public_key().unwrap().as_bytes(), bytes(case, "public_key"));
+        (case, key)
+    });
+    for (case, key) in rsa.chain(curves) {
+        let (hash, padding) = scheme(case);
+        let verdict = |message: &[u8]| {
+            let digest = hash.of(message).rsa_padding(padding);
+            key.public_key().unwrap().verify_prehashed(&digest, &bytes(case, "signature"))
+        };
+        assert_eq!(verdict(&bytes(case, "message")), Verdict::Valid, "{case}");
+        assert_eq!(verdict(b"another message"), Verdict::Invalid, "{case}");
+    }
+    for case in cases(&vectors["rsa_oaep"]) {
+        let (keystore, id) = keystore(&key_of(algorithm(case)));
+        let body = bytes(case, "ciphertext");
+        let ciphertext = CiphertextParts::new(algorithm(case), NonZeroU32::MIN, &body).unwrap().to_bytes();
+        let label = bytes(case, "label");
+        let options = EncryptionOptions::default().associated_data(&label);
+        let found = keystore.decrypt(id.key_id(), &ciphertext, &options).unwrap();
+        assert_eq!(**found.bytes, *bytes(case, "plaintext"));
+        let other = EncryptionOptions::default().associated_data(b"another label");
+        assert!(keystore.decrypt(id.key_id(), &ciphertext, &other).is_err());
     }
 }
 

@@ -12,6 +12,7 @@ mod hash;
 mod input;
 mod json;
 mod keys;
+mod nist;
 mod post_quantum;
 mod sealing;
 mod state;
@@ -34,6 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     write("bao.json", bao_vectors::cases())?;
     write("ed25519.json", ed25519::cases())?;
     write("keys.json", keys::cases())?;
+    write("nist.json", nist::cases())?;
     write("post-quantum.json", post_quantum::cases())?;
     write("sealing.json", sealing::cases())?;
     write("symmetric.json", symmetric::cases())?;
