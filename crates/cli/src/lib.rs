@@ -63,7 +63,7 @@ pub mod keystore {
 pub mod remote {
     pub use crate::args::{Deadline, KeysExportArgs, PublicKeyFormat, ReportArgs, deadline};
     pub use crate::commands::{public_key_text, write_public_key};
-    pub use crate::programs::strip_command;
+    pub use crate::programs::{start_age_plugin, strip_command};
     pub use crate::store::{
         BackedUp, ImportTarget, Keys, Material, PrivateFile, ReadKeys, RemoteFunctions, Service, parse_name,
         register_remote_functions,

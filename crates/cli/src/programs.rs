@@ -2,8 +2,8 @@
 //! `bulla-audit`. bulla finds them as git finds its own: in its own folder first, and then on the
 //! PATH; never in the current folder.
 //!
-//! `bulla-remote` has the commands `token`, `threshold` and `kms-plugin`, and all commands of bulla
-//! with the keys of a service.
+//! `bulla-remote` has the commands `token`, `threshold`, `kms-plugin` and `age-plugin`, and all
+//! commands of bulla with the keys of a service.
 
 use crate::error::{Error, Result};
 use bulla_command::tree::{CommandTree, DESCRIBE};
@@ -11,7 +11,7 @@ use bulla_files::escape_path;
 use std::env::{self, consts::EXE_SUFFIX};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitCode};
 
 /// A program that is a command of bulla.
 #[derive(Debug, PartialEq, Eq)]
@@ -76,6 +76,14 @@ const KMS_PLUGIN: Program = Program {
     ..REMOTE
 };
 
+/// The plugin for age, with which age uses keys of a keystore or a service.
+const AGE_PLUGIN: Program = Program {
+    command: "age-plugin",
+    about: "Let age encrypt and decrypt with a key of a keystore or a service",
+    purpose: "`bulla age-plugin` starts it, and age by `age-plugin-bulla`",
+    ..REMOTE
+};
+
 /// The policies of the service.
 const POLICY: Program = Program {
     command: "policy",
@@ -86,7 +94,7 @@ const POLICY: Program = Program {
 };
 
 /// All programs.
-pub(crate) const PROGRAMS: [Program; 6] = [AUDIT, SERVE, REMOTE, THRESHOLD, KMS_PLUGIN, POLICY];
+pub(crate) const PROGRAMS: [Program; 7] = [AUDIT, SERVE, REMOTE, THRESHOLD, KMS_PLUGIN, AGE_PLUGIN, POLICY];
 
 /// The place of the command's name on a command line: after the only flag of bulla itself.
 fn command_index(words: &[OsString]) -> usize {
@@ -105,6 +113,14 @@ pub fn strip_command(words: &[OsString], name: &str) -> Option<Vec<OsString>> {
     let at = command_index(words);
     words.get(at).filter(|word| *word == name)?;
     Some([&words[..at], &words[at + 1..]].concat())
+}
+
+/// Becomes the plugin for age, with the arguments of this process. Returns only if it cannot.
+#[must_use]
+pub fn start_age_plugin() -> ExitCode {
+    let mut args = vec![AGE_PLUGIN.command.into()];
+    args.extend(env::args_os().skip(1));
+    AGE_PLUGIN.start(&args).report()
 }
 
 /// The program that a command line of bulla starts, and its arguments.

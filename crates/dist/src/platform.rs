@@ -5,10 +5,11 @@ use bulla_devtools::install::{self, DebianFile, DebianTool};
 use clap::{ValueEnum, builder::PossibleValue};
 
 /// The packages of a release that have programs, and the programs' names.
-pub(super) const PROGRAMS: [(&str, &str); 4] = [
+pub(super) const PROGRAMS: [(&str, &str); 5] = [
     ("bulla", "bulla"),
     ("bulla-audit", "bulla-audit"),
     ("bulla-remote", "bulla-remote"),
+    ("bulla-remote", "age-plugin-bulla"),
     ("bulla-server", "bulla-serve"),
 ];
 
@@ -94,7 +95,7 @@ impl Platform {
     }
 
     /// The file names of the command and of the programs that it starts: they are in one folder.
-    pub(super) fn programs(self) -> [String; 4] {
+    pub(super) fn programs(self) -> [String; 5] {
         let end = if self == Self::WindowsX86 { ".exe" } else { "" };
         PROGRAMS.map(|(_, program)| format!("{program}{end}"))
     }

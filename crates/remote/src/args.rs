@@ -1,4 +1,4 @@
-//! The flags of `bulla token` and `bulla kms-plugin`.
+//! The flags of `bulla token`, `bulla kms-plugin` and `bulla age-plugin`.
 
 use bulla_cli::keystore::{KeystoreArgs, ServerArgs};
 use bulla_cli::remote::{Deadline, deadline};
@@ -174,6 +174,58 @@ pub(crate) struct KmsPluginCli {
     pub(crate) server: ServerArgs,
 }
 
+/// Let age encrypt and decrypt with a key of a keystore or a service
+///
+/// The command prints the recipient and the identity of KEY, a key of x-wing, for age.
+///
+/// age starts the program `age-plugin-bulla` for recipients age1bulla1... and for identities
+/// AGE-PLUGIN-BULLA-1..., and that program starts this command. To encrypt, age needs only the
+/// recipient, no keystore and no service. To decrypt, the plugin asks the keystore or the service,
+/// which BULLA_KEYSTORE or BULLA_ADDR names; the private key does not leave it. A token must permit
+/// the operations decapsulate and read. The identity is not a secret: it names the key.
+#[derive(Parser)]
+#[command(name = "bulla-remote", bin_name = "bulla age-plugin", version, max_term_width = 100)]
+#[command(after_help = "\
+Examples:
+  bulla keys create backups --algorithm x-wing
+  bulla age-plugin backups > backups.identity
+  bulla age-plugin backups --server https://keys.example.org --json
+
+With age:
+  age -r age1bulla1... -o photos.tar.age photos.tar
+  age -d -i backups.identity -o photos.tar photos.tar.age
+
+Exit status: 0 printed, 2 not printed.")]
+pub(crate) struct AgePluginCli {
+    /// When to use color
+    ///
+    /// The variables NO_COLOR, CLICOLOR and CLICOLOR_FORCE are respected.
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = ColorWhen::Auto)]
+    pub(crate) color: ColorWhen,
+
+    /// The key: its label or its id
+    #[arg(value_name = "LABEL|ID", required_unless_present = "age_plugin")]
+    key: Option<String>,
+
+    /// What age asks of its plugins
+    #[arg(long, value_name = "MACHINE", hide = true, conflicts_with = "key")]
+    age_plugin: Option<String>,
+
+    /// Print a JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) keystore: KeystoreArgs,
+}
+
+impl AgePluginCli {
+    /// The key to print, if age did not start the command.
+    pub(crate) fn key(&self) -> &str {
+        self.key.as_deref().unwrap_or_default()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,5 +243,7 @@ mod tests {
         assert_eq!(tree.count(), 8);
         let tree = CommandTree::of(&KmsPluginCli::command());
         assert_eq!(tree.missing_help("bulla kms-plugin"), Vec::<String>::new());
+        let tree = CommandTree::of(&AgePluginCli::command());
+        assert_eq!(tree.missing_help("bulla age-plugin"), Vec::<String>::new());
     }
 }

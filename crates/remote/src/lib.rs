@@ -1,5 +1,5 @@
 //! What the command `bulla` does with the keys of a service, with tokens, and with keys of groups,
-//! and the plugin for Kubernetes: the program `bulla-remote`.
+//! and the plugins for Kubernetes and for age: the program `bulla-remote`.
 //!
 //! The client of the service, with HTTP and TLS, and the libraries of tokens and of keys of groups
 //! are many crates. `bulla` has none of them: it starts this program, which has all commands of
@@ -10,6 +10,7 @@
     reason = "only programs of this workspace use it, and its interface follows their needs"
 )]
 
+mod age_plugin;
 mod args;
 mod audit_log;
 mod connection;
@@ -21,7 +22,7 @@ mod token;
 
 pub use self::connection::ServiceConnection;
 
-use crate::args::{Cli, KmsPluginCli};
+use crate::args::{AgePluginCli, Cli, KmsPluginCli};
 use crate::threshold::ThresholdCli;
 use bulla_cli::keystore::ServerArgs;
 use bulla_cli::remote::{KeysExportArgs, RemoteFunctions, Service, register_remote_functions, strip_command};
@@ -70,6 +71,15 @@ pub fn main() -> ExitCode {
         return run(words, |cli: KmsPluginCli| {
             cli.color.apply();
             kms_plugin::run(&cli)
+        });
+    }
+    if let Some(words) = strip_command(&words, "age-plugin") {
+        if let Some(machine) = age_plugin::machine(&words) {
+            return program::exit_code(age_plugin::converse(machine, &words));
+        }
+        return run(words, |cli: AgePluginCli| {
+            cli.color.apply();
+            age_plugin::print(&cli)
         });
     }
     bulla_cli::main()

@@ -8,13 +8,14 @@ use bulla_devtools::{Context, quiet};
 use crate::forward::{self, Built};
 
 /// The documents whose commands are checked.
-const DOCUMENTS: [&str; 16] = [
+const DOCUMENTS: [&str; 17] = [
     "README.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
     "ARCHITECTURE.md",
     "RELEASING.md",
     "docs/README.md",
+    "docs/age.md",
     "docs/checksums.md",
     "docs/formats.md",
     "docs/operations.md",

@@ -133,7 +133,7 @@ fn program(metadata: &Value, message: &Value) -> Option<Program> {
 }
 
 /// The programs that we ship. Tests start them.
-const SHIPPED: [&str; 4] = ["bulla", "bulla-audit", "bulla-remote", "bulla-serve"];
+const SHIPPED: [&str; 5] = ["bulla", "bulla-audit", "bulla-remote", "age-plugin-bulla", "bulla-serve"];
 
 /// The path of a program that we ship, if the message of cargo names one.
 fn shipped(message: &Value) -> Option<PathBuf> {

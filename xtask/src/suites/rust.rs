@@ -27,7 +27,7 @@ const SIGNERS: [DebianTool; 3] = [
 const SSHD: DebianFile = DebianFile { path: "/usr/sbin/sshd", package: "openssh-server" };
 
 /// It writes and verifies bundles of Sigstore.
-const COSIGN: DebianArchive = DebianArchive {
+pub(super) const COSIGN: DebianArchive = DebianArchive {
     packages: [
         (
             "x86_64",
@@ -42,6 +42,9 @@ const COSIGN: DebianArchive = DebianArchive {
     ],
     instead: GoTool { name: "cosign", package: "github.com/sigstore/cosign/v2/cmd/cosign", version: "2.5.0" },
 };
+
+/// The first age that encrypts to X-Wing itself. Debian has an older one.
+const NEWER_AGE: GoTool = GoTool { name: "age", package: "filippo.io/age/cmd/...", version: "1.3.2" };
 
 /// The packages that have a suite of their own.
 const APART: [&str; 8] = [
@@ -152,6 +155,12 @@ pub(super) fn cli(runner: &mut Runner<'_>) {
         let mut command = Command::new(python);
         command.arg("-B").arg(folder.join("test_jws.py"));
         passed_unittest(command.env("BULLA", &programs::built(context)?.command), 3)
+    });
+    runner.check("age 1.3 and keys of a keystore", |context| {
+        let mut command = Command::new("python3");
+        command.arg("-B").arg(context.root.join("crates/cli/tests/peers/test_age.py"));
+        command.env("BULLA", &programs::built(context)?.command);
+        passed_unittest(command.env("AGE", install::go_tool(context, &NEWER_AGE)?), 3)
     });
     runner.check("the tours of the documents", |context| {
         documents::check_tours(context, &programs::built(context)?.command)

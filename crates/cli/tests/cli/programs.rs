@@ -62,6 +62,7 @@ fn help_completions_and_manual_pages_show_the_commands_of_all_programs() {
         ("token", "bulla-remote"),
         ("threshold", "bulla-remote"),
         ("kms-plugin", "bulla-remote"),
+        ("age-plugin", "bulla-remote"),
         ("policy", "bulla-serve"),
     ] {
         let own_name = (program == "bulla-remote" || command == "policy").then_some(command);
@@ -79,6 +80,7 @@ fn help_completions_and_manual_pages_show_the_commands_of_all_programs() {
     home.run(["man", "token", "new"]).exits(0).says(".TH BULLA-TOKEN-NEW 1");
     home.run(["man", "threshold", "approve"]).exits(0).says(".TH BULLA-THRESHOLD-APPROVE 1");
     home.run(["man", "policy", "explain"]).exits(0).says(".TH BULLA-POLICY-EXPLAIN 1");
+    home.run(["man", "age-plugin"]).exits(0).says(".TH BULLA-AGE-PLUGIN 1");
     home.run(["man", "kms-plugin"]).exits(0).says(".TH BULLA-KMS-PLUGIN 1").says("socket");
     for shell in ["bash", "zsh", "fish", "powershell"] {
         home.run(["completions", shell])
@@ -116,6 +118,7 @@ fn the_keys_of_a_service_are_used_by_bulla_remote_which_gets_all_arguments_and_t
         &["token", "inspect", "-"],
         &["threshold", "join", "a b", "--yes"],
         &["kms-plugin", "--socket", "a", "--key", "b", "--server", "unix:socket"],
+        &["age-plugin", "key"],
     ] {
         let done = Done::with_input(home.program(home.path("own/bulla")).args(args), b"the input\n");
         assert_eq!(done.exits(7).stdout, format!("own: {}\nthe input\n", args.join(" ")));
