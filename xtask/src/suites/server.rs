@@ -100,6 +100,12 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     runner.check("hvac, Vault's client for Python", |context| vault(context, "test_hvac.py", 23, &service));
     runner.check("OpenBao beside ours", |context| vault(context, "test_openbao.py", 29, &service));
     runner.check("OpenBao's command and seal", |context| vault(context, "test_bao.py", 3, &service));
+    runner.check("cosign with keys of the service", |context| {
+        let mut command = Command::new("python3");
+        command.arg("-B").arg(clients.join("python/test_cosign.py"));
+        command.env("COSIGN", install::go_tool(context, &rust::COSIGN)?);
+        passed_unittest(service.named_in(&mut command), 4)
+    });
     runner.check("Ansible's collection for Vault", |context| ansible(context, &service));
     kubernetes(runner, &bulla);
     let folder = clients.join("node");
