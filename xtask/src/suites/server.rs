@@ -103,7 +103,7 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     runner.check("cosign with keys of the service", |context| {
         let mut command = Command::new("python3");
         command.arg("-B").arg(clients.join("python/test_cosign.py"));
-        command.env("COSIGN", install::go_tool(context, &rust::COSIGN)?);
+        command.env("COSIGN", install::debian_archive(context, &rust::COSIGN)?);
         passed_unittest(service.named_in(&mut command), 4)
     });
     runner.check("Ansible's collection for Vault", |context| ansible(context, &service));
