@@ -19,6 +19,7 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   bulla token new --operation export --key releases --expires 1h --output token
+  bulla token login release jwt --server https://keys.example.org --output token
   bulla token attenuate token --expires 5m --output shorter
   bulla token inspect shorter
 
@@ -37,6 +38,7 @@ pub(crate) struct Cli {
 #[derive(Subcommand)]
 pub(crate) enum TokenCommand {
     New(Box<TokenNewArgs>),
+    Login(TokenLoginArgs),
     Attenuate(TokenAttenuateArgs),
     Inspect(TokenInspectArgs),
 }
@@ -78,6 +80,38 @@ pub(crate) struct TokenNewArgs {
 
     #[command(flatten)]
     pub(crate) keystore: KeystoreArgs,
+}
+
+/// Log in at a service, and get a token for some minutes
+///
+/// A job in CI, a pod or a machine in a cloud shows the service a JWT of its platform, which says
+/// what it is. The service's settings say which JWTs get a token for a role, and what the token
+/// permits. So no secret of bulla is stored anywhere.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla token login release jwt --server https://keys.example.org --output token
+  bulla token login release /var/run/secrets/bulla/token --output token
+  curl -H \"Authorization: Bearer $ACTIONS_ID_TOKEN_REQUEST_TOKEN\" \\
+    \"$ACTIONS_ID_TOKEN_REQUEST_URL&audience=https://keys.example.org\" |
+    jq -r .value | bulla token login release - --output token
+
+Exit status: 0 logged in, 2 not logged in.")]
+pub(crate) struct TokenLoginArgs {
+    /// The role, as the service's settings name it
+    #[arg(value_name = "ROLE")]
+    pub(crate) role: String,
+
+    /// The file with the JWT, or `-` for standard input
+    #[arg(value_name = "JWT")]
+    pub(crate) jwt: PathBuf,
+
+    /// Write to FILE instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
 }
 
 /// Make a weaker token from a token
@@ -237,7 +271,7 @@ mod tests {
     fn the_help_of_every_command_has_examples_and_exit_statuses() {
         let tree = CommandTree::of(&Cli::command());
         assert_eq!(tree.missing_help("bulla token"), Vec::<String>::new());
-        assert_eq!(tree.count(), 4);
+        assert_eq!(tree.count(), 5);
         let tree = CommandTree::of(&ThresholdCli::command());
         assert_eq!(tree.missing_help("bulla threshold"), Vec::<String>::new());
         assert_eq!(tree.count(), 8);

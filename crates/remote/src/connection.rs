@@ -40,6 +40,15 @@ impl ServiceConnection {
         if let Some((token, subject)) = given_token(args)? {
             builder = builder.token(parse_token(&token, subject)?);
         }
+        Self::by(builder)
+    }
+
+    /// The same, without a token, even if one is given: for a login.
+    pub(crate) fn without_token(address: &str, args: &ServerArgs) -> Result<Self> {
+        Self::by(client_builder(address, args)?)
+    }
+
+    fn by(builder: ClientBuilder) -> Result<Self> {
         let client = builder.build().and_then(Client::new).map_err(error_of)?;
         Ok(Self { log: client.address().to_string().into(), client })
     }

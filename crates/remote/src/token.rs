@@ -1,6 +1,6 @@
 //! `bulla token`: capability tokens.
 
-use crate::args::{TokenAttenuateArgs, TokenCommand, TokenInspectArgs, TokenNewArgs};
+use crate::args::{TokenAttenuateArgs, TokenCommand, TokenInspectArgs, TokenLoginArgs, TokenNewArgs};
 use crate::connection::{ServiceConnection, given_token, unexpected};
 use bulla_cli::file::{atomic, secret};
 use bulla_cli::keystore::{LocalKeystore, ServerArgs, service_address};
@@ -12,13 +12,15 @@ use bulla_command::output::Out;
 use bulla_files::escape_path;
 use bulla_keystore::{find_key, tenant};
 use bulla_kms::token::{Grant, GrantedKeys, MAX_TOKEN_LEN, TOKEN_ROOT_PURPOSE, Token, TokenLimits};
-use bulla_kms::{Keystore, KmsError};
+use bulla_kms::{Keystore, KmsError, Timestamp};
 use std::path::Path;
+use std::time::UNIX_EPOCH;
 use zeroize::Zeroizing;
 
 pub(crate) fn run(command: &TokenCommand) -> Result<Exit> {
     match command {
         TokenCommand::New(args) => new(args),
+        TokenCommand::Login(args) => log_in(args),
         TokenCommand::Attenuate(args) => attenuate(args),
         TokenCommand::Inspect(args) => inspect(args),
     }?;
@@ -61,6 +63,32 @@ fn mint_by_service(service: &ServiceConnection, args: &TokenNewArgs) -> Result<T
     let minted = service.ask(|client| client.mint_token(&grant))?;
     // The error does not quote it.
     minted.token.parse().map_err(|_| unexpected("it has no token"))
+}
+
+/// The most bytes of a JWT: it travels in a header elsewhere.
+const MAX_JWT_LEN: usize = 16 << 10;
+
+/// Exchanges a JWT for a token.
+fn log_in(args: &TokenLoginArgs) -> Result<()> {
+    check_output(args.output.as_deref())?;
+    let address = args.server.server.as_deref().ok_or_else(|| {
+        Error::new("usage", "only a service can be logged in at")
+            .hint("name one with --server URL or in the variable BULLA_ADDR")
+    })?;
+    let service = ServiceConnection::without_token(address, &args.server)?;
+    service.check_encrypted("the JWT", "use https, or a Unix socket")?;
+    // Platforms write such files for whole machines or pods, and they end soon.
+    let jwt = secret::read(&args.jwt, "the JWT", MAX_JWT_LEN, secret::Secrecy::NotSecret)?;
+    let jwt = str::from_utf8(&jwt)
+        .map_err(|_| Error::new("malformed", "is not a JWT").about(escape_path(&args.jwt)))?;
+    let login = service.ask(|client| client.log_in(&args.role, jwt))?;
+    // The error does not quote it.
+    let token = login.token.parse().map_err(|_| unexpected("it has no token"))?;
+    let end = login.expires.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    let end = Timestamp::from_unix_millis(u64::try_from(end).unwrap_or(u64::MAX))?;
+    let holder = escape_path(Path::new(&login.holder));
+    note_line(&format!("logged in as {holder}; the token is valid until {end}"));
+    write(&token, args.output.as_deref())
 }
 
 fn attenuate(args: &TokenAttenuateArgs) -> Result<()> {

@@ -8,7 +8,7 @@ use bulla_devtools::{Context, quiet};
 use crate::forward::{self, Built};
 
 /// The documents whose commands are checked.
-const DOCUMENTS: [&str; 17] = [
+const DOCUMENTS: [&str; 18] = [
     "README.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
@@ -26,6 +26,7 @@ const DOCUMENTS: [&str; 17] = [
     "docs/tutorials/sign-a-model.md",
     "docs/tutorials/sign-a-release.md",
     "docs/tutorials/sign-a-terabyte.md",
+    "docs/tutorials/sign-from-ci.md",
 ];
 
 /// How a document calls the command `bulla`.

@@ -21,12 +21,13 @@ struct Step {
 }
 
 /// The documents with tours.
-const DOCUMENTS: [&str; 5] = [
+const DOCUMENTS: [&str; 6] = [
     "README.md",
     "docs/tutorials/run-the-service.md",
     "docs/tutorials/sign-a-model.md",
     "docs/tutorials/sign-a-release.md",
     "docs/tutorials/sign-a-terabyte.md",
+    "docs/tutorials/sign-from-ci.md",
 ];
 
 /// The document whose tour audits the command itself.

@@ -5,9 +5,11 @@ use crate::both::{Both, Normal, copied, copy, outcome, prepared, remote, serve};
 use crate::serving::{Serving, settings};
 use crate::sign::{hinted_lines, on_a_terminal};
 use crate::support::{Done, Home, bulla};
-use serde_json::Value;
+use base64ct::{Base64UrlUnpadded, Encoding as _};
+use bulla_kms::{Algorithm, Keystore, NewKey};
+use serde_json::{Value, json};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 #[test]
 fn keys_are_managed_as_on_this_machine() {
@@ -402,6 +404,69 @@ fn tokens_come_from_the_environment_or_a_file_and_are_never_shown() {
     sign(&|command| command.args(["--token-file", "missing"]))
         .exits(2)
         .complains("missing: cannot read the token");
+}
+
+#[test]
+fn a_jwt_of_a_platform_gives_a_token_for_some_minutes() {
+    let home = prepared();
+    let platform = Keystore::in_memory().unwrap();
+    let [tenant, purpose] = ["local", "ci"].map(|name| name.parse().unwrap());
+    let key = platform.create_key(NewKey::new(tenant, purpose, Algorithm::Ed25519)).unwrap();
+    let encode = Base64UrlUnpadded::encode_string;
+    let x = encode(platform.public_key(&key).unwrap().as_bytes());
+    home.write("keys.json", json!({ "keys": [{ "kty": "OKP", "crv": "Ed25519", "x": x }] }).to_string());
+    let jwt = |subject: &str| {
+        let end = UNIX_EPOCH.elapsed().unwrap().as_secs() + 60;
+        let claims = json!({ "iss": "https://ci.example.org", "aud": "bulla", "sub": subject, "exp": end });
+        let signed = format!("{}.{}", encode(br#"{"alg":"EdDSA"}"#), encode(claims.to_string().as_bytes()));
+        let signature = platform.sign(&key, signed.as_bytes()).unwrap().bytes;
+        format!("{signed}.{}\n", encode(&signature))
+    };
+    settings(
+        &home,
+        "[[issuer]]\nname = \"ci\"\nissuer = \"https://ci.example.org\"\nkeys_file = \"keys.json\"\n\
+         [[role]]\nname = \"release\"\nissuer = \"ci\"\naudiences = [\"bulla\"]\nsubjects = [\"job-*\"]\n\
+         tenant = \"local\"\noperations = [\"sign\", \"read\"]\n[[listen]]\naddress = \"127.0.0.1:0\"",
+    );
+    home.run(["token", "new", "--operation", "read", "--expires", "1h"]).exits(0);
+    let serving = Serving::start(&home);
+    let log = serving.log();
+    let at = log.find("http://127.0.0.1:").unwrap();
+    let url: String = log[at..].chars().take_while(|one| !one.is_whitespace() && *one != '"').collect();
+    home.write("jwt", jwt("job-7"));
+    let login = |args: &[&str]| {
+        let mut command = home.command();
+        // The file that a login makes is named already, and is not there yet.
+        command.env("BULLA_TOKEN_FILE", "token").args(["token", "login"]).args(args);
+        Done::of(&mut command)
+    };
+    login(&["release", "jwt", "--server", &url, "--output", "token"])
+        .exits(0)
+        .complains("logged in as ci/job-7; the token is valid until 20");
+    let sign = ["sign", "a", "--server", &url, "--token-file", "token"];
+    home.run(sign).exits(0);
+    // A second login replaces the token, and nothing else is replaced.
+    login(&["release", "jwt", "--server", &url, "--output", "token"]).exits(0);
+    login(&["release", "jwt", "--server", &url, "--output", "a"]).exits(2).complains("a: ");
+    home.run(sign).exits(0);
+    let printed = login(&["release", "jwt", "--server", "unix:socket"]).exits(0).stdout;
+    home.write("printed", &printed);
+    home.chmod("printed", 0o600);
+    home.run(["sign", "a", "--server", &url, "--token-file", "printed"]).exits(0);
+    home.write("jwt", jwt("somebody"));
+    let refused = login(&["release", "jwt", "--server", &url]).exits(2);
+    let refused = refused.complains("`sub`");
+    assert!(
+        !refused.stderr.contains(jwt("somebody").split('.').nth(2).unwrap().trim()),
+        "{}",
+        refused.stderr
+    );
+    login(&["nobody", "jwt", "--server", &url]).exits(2);
+    login(&["release", "missing", "--server", &url]).exits(2).complains("missing: cannot read the JWT");
+    login(&["release", "jwt"]).exits(2).complains("name one with --server URL");
+    login(&["release", "jwt", "--server", "http://192.0.2.1:1"])
+        .exits(2)
+        .complains("the JWT would travel unencrypted");
 }
 
 #[test]
