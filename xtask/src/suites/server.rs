@@ -2,7 +2,7 @@
 //! against a running service.
 
 use std::{
-    fs,
+    env, fs,
     path::Path,
     process::{Command, Stdio},
 };
@@ -100,12 +100,7 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     runner.check("hvac, Vault's client for Python", |context| vault(context, "test_hvac.py", 23, &service));
     runner.check("OpenBao beside ours", |context| vault(context, "test_openbao.py", 29, &service));
     runner.check("OpenBao's command and seal", |context| vault(context, "test_bao.py", 3, &service));
-    runner.check("cosign with keys of the service", |context| {
-        let mut command = Command::new("python3");
-        command.arg("-B").arg(clients.join("python/test_cosign.py"));
-        command.env("COSIGN", install::debian_archive(context, &rust::COSIGN)?);
-        passed_unittest(service.named_in(&mut command), 4)
-    });
+    runner.check("cosign with keys of the service", |context| cosign(context, &clients, &service));
     runner.check("Ansible's collection for Vault", |context| ansible(context, &service));
     kubernetes(runner, &bulla);
     let folder = clients.join("node");
@@ -209,6 +204,24 @@ fn vault(context: &Context, script: &str, tests: usize, service: &Serving) -> Re
     let folder = context.root.join("crates/server/tests/clients/python");
     let python = install::python_packages(context, "python-vault", &folder.join("requirements.txt"))?;
     unittest(&python, &folder.join(script), service, tests)
+}
+
+/// cosign, which has Sigstore's library for keys of Vault as a plugin: Debian leaves it out.
+fn cosign(context: &Context, clients: &Path, service: &Serving) -> Result<()> {
+    let plugins = context.target.join("cosign-plugins");
+    let mut build = go(&clients.join("go"));
+    build
+        .arg("build")
+        .arg("-o")
+        .arg(plugins.join("sigstore-kms-hashivault"))
+        .arg("./sigstore-kms-hashivault");
+    quiet(&mut build)?;
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut command = Command::new("python3");
+    command.arg("-B").arg(clients.join("python/test_cosign.py"));
+    command.env("PATH", env::join_paths([plugins].into_iter().chain(env::split_paths(&path)))?);
+    command.env("COSIGN", install::debian_archive(context, &rust::COSIGN)?);
+    passed_unittest(service.named_in(&mut command), 4)
 }
 
 /// Ansible's collection for Vault, with packages of its own: they are large.
