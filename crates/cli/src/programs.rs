@@ -53,7 +53,7 @@ pub(crate) const SERVE: Program = Program {
 /// What needs the client of the service, tokens, or keys of groups.
 pub(crate) const REMOTE: Program = Program {
     command: "token",
-    about: "Mint, attenuate and inspect capability tokens",
+    about: "Mint, attenuate and inspect capability tokens, and log in for one",
     file: "bulla-remote",
     package: "bulla-remote",
     purpose: "bulla starts it for tokens, and for the keys of a service",

@@ -9,7 +9,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
-/// Mint, attenuate and inspect capability tokens
+/// Mint, attenuate and inspect capability tokens, and log in for one
 ///
 /// A token permits operations with keys until it expires. It works for anyone who holds it: give it
 /// a short lifetime. The holder can make a weaker token from it, without the keystore. The

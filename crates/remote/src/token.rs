@@ -65,7 +65,7 @@ fn mint_by_service(service: &ServiceConnection, args: &TokenNewArgs) -> Result<T
     minted.token.parse().map_err(|_| unexpected("it has no token"))
 }
 
-/// The most bytes of a JWT: it travels in a header elsewhere.
+/// The most bytes of a JWT. Platforms make them short enough for a header of HTTP.
 const MAX_JWT_LEN: usize = 16 << 10;
 
 /// Exchanges a JWT for a token.

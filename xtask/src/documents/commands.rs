@@ -8,7 +8,7 @@ use bulla_devtools::{Context, quiet};
 use crate::forward::{self, Built};
 
 /// The documents whose commands are checked.
-const DOCUMENTS: [&str; 18] = [
+const DOCUMENTS: [&str; 21] = [
     "README.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
@@ -18,8 +18,11 @@ const DOCUMENTS: [&str; 18] = [
     "docs/age.md",
     "docs/checksums.md",
     "docs/formats.md",
+    "docs/jwt.md",
+    "docs/login.md",
     "docs/operations.md",
     "docs/remote.md",
+    "docs/threshold.md",
     "docs/tutorials/audit-a-binary.md",
     "docs/tutorials/replace-a-library.md",
     "docs/tutorials/run-the-service.md",

@@ -1,7 +1,7 @@
 //! Handlers as values of one type.
 //!
 //! Everything that axum builds around a handler is generic over it, and there are about 200 of
-//! them: most of the time to compile this crate went there.
+//! them: more than a quarter of the time to compile this crate went there.
 
 use std::pin::Pin;
 use std::sync::Arc;
