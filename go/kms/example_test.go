@@ -70,6 +70,32 @@ func ExampleClient_LogIn() {
 	fmt.Println(login.Holder, "may", login.Operations)
 }
 
+func ExampleClient_SignJWT() {
+	ctx := context.Background()
+	client, err := kms.New("https://keys.example.org:8200")
+	if err != nil {
+		log.Fatal(err)
+	}
+	claims := map[string]any{"sub": "job-7", "aud": "https://api.example.org"}
+	signed, err := client.SignJWT(ctx, "jobs", claims, 5*time.Minute)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("Authorization: Bearer", signed.JWT)
+}
+
+func ExampleSignedJWT_String() {
+	signed := kms.SignedJWT{JWT: "a secret", ID: "p1Zq", Expires: time.Unix(1800000000, 0).UTC()}
+	fmt.Println(signed)
+	// Output: JWT p1Zq until 2027-01-15 08:00:00 +0000 UTC
+}
+
+func ExampleSignedJWT_GoString() {
+	signed := kms.SignedJWT{JWT: "a secret", ID: "p1Zq", Expires: time.Unix(1800000000, 0).UTC()}
+	fmt.Printf("%#v\n", signed)
+	// Output: JWT p1Zq until 2027-01-15 08:00:00 +0000 UTC
+}
+
 func ExampleLogin_String() {
 	login := kms.Login{Token: "a secret", Holder: "ci/repo:acme/app", Expires: time.Unix(1800000000, 0).UTC()}
 	fmt.Println(login)

@@ -10,6 +10,8 @@ import (
 	"crypto/sha512"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -17,6 +19,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // service is a client of the real service, whose address is in BULLA_ADDR and whose token is in
@@ -249,3 +252,40 @@ func TestAgainstTheServiceWithASchemeOfRSA(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// The service's settings name the key "client-jwt", with one audience.
+func TestAgainstTheServiceAJWTIsSigned(t *testing.T) {
+	client, ctx := service(t), context.Background()
+	signed, err := client.SignJWT(ctx, "client-jwt", map[string]any{"sub": "job-7", "aud": "https://api.example.org"}, 30*time.Second)
+	if err != nil || signed.Version != 1 || time.Until(signed.Expires) > 31*time.Second {
+		t.Fatal(signed, err)
+	}
+	parts := strings.Split(signed.JWT, ".")
+	if len(parts) != 3 {
+		t.Fatal(parts)
+	}
+	signature, err := base64.RawURLEncoding.DecodeString(parts[2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if valid, err := client.Verify(ctx, signed.Key, []byte(parts[0]+"."+parts[1]), signature); !valid || err != nil {
+		t.Fatal(valid, err)
+	}
+	text, err := base64.RawURLEncoding.DecodeString(parts[1])
+	var claims struct{ Sub, Jti string }
+	if err != nil || json.Unmarshal(text, &claims) != nil || claims.Sub != "job-7" || claims.Jti != signed.ID {
+		t.Fatal(string(text), err)
+	}
+	// As long as the settings permit.
+	if signed, err = client.SignJWT(ctx, "client-jwt", claimsFor("https://api.example.org"), 0); err != nil || time.Until(signed.Expires) < 31*time.Second {
+		t.Fatal(signed, err)
+	}
+	if _, err := client.SignJWT(ctx, "client-jwt", claimsFor("https://other.example.org"), 0); !errors.Is(err, CodeForbidden) {
+		t.Fatal(err)
+	}
+	if _, err := client.SignJWT(ctx, "client-jwt", claimsFor("https://api.example.org"), time.Millisecond); !errors.Is(err, CodeMalformedRequest) {
+		t.Fatal(err)
+	}
+}
+
+func claimsFor(audience string) map[string]any { return map[string]any{"aud": audience} }

@@ -86,6 +86,18 @@ export interface Signature {
   signature: Uint8Array<ArrayBuffer>;
 }
 
+/** A JWT that the service signed. */
+export interface SignedJwt {
+  /** The key version id of the version that signed, which is also the JWT's `kid`. */
+  key: string;
+  version: number;
+  /** The JWT in the compact form. It works for anyone who holds it. */
+  jwt: string;
+  /** Its claim `jti`. */
+  id: string;
+  expires: Date;
+}
+
 /** What the service gave for a JWT. */
 export interface LoginToken {
   /** For {@link ClientOptions.token}. The service does not keep it. */
@@ -292,6 +304,11 @@ export function signatureOf(said: Answer): Signature {
 export function loginTokenOf(said: Answer): LoginToken {
   const [token, revocationId, expires] = [said.text("token"), said.text("revocation_id"), new Date(said.text("expires"))];
   return { token, revocationId, expires, holder: said.text("holder"), operations: said.texts("operations") };
+}
+
+export function signedJwtOf(said: Answer): SignedJwt {
+  const [key, jwt, id, expires] = [said.text("key"), said.text("jwt"), said.text("id"), new Date(said.text("expires"))];
+  return { key, version: said.number("version"), jwt, id, expires };
 }
 
 export function ciphertextOf(said: Answer): Ciphertext {

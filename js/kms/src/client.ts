@@ -24,6 +24,8 @@ import {
   refusalOf,
   type Signature,
   signatureOf,
+  type SignedJwt,
+  signedJwtOf,
   type Verdict,
 } from "./answers.js";
 import { BatchError, KmsError } from "./error.js";
@@ -84,6 +86,12 @@ export interface SignatureOptions extends CallOptions {
   hash?: "sha256" | "sha384" | "sha512";
   /** For RSA. The salt of PSS is as long as the digest. */
   padding?: "pss" | "pkcs1v15";
+}
+
+/** The settings of a call that signs a JWT. */
+export interface JwtOptions extends CallOptions {
+  /** How long the JWT is valid; as long as the service's settings permit when absent. */
+  lifetimeSeconds?: number;
 }
 
 /** One message to sign. */
@@ -262,6 +270,16 @@ export class Client {
     const scheme = { hash: options?.hash, padding: options?.padding };
     const body = { message: base64(message), signature: base64(signature), ...scheme };
     return (await this.#call({ method: "POST", path: pathOf(key, "/verify"), body, effect: "reads" }, options)).isTrue("valid");
+  }
+
+  /**
+   * Signs a JWT with the latest version of a key that the service's settings name for that.
+   * @param claims what the JWT says, with an audience (`aud`) that the settings permit; the service
+   * sets `iss`, `iat`, `nbf`, `exp` and `jti`
+   */
+  async signJwt(key: string, claims: Readonly<Record<string, unknown>>, options?: JwtOptions): Promise<SignedJwt> {
+    const body = { claims, lifetime_seconds: options?.lifetimeSeconds };
+    return signedJwtOf(await this.#call({ method: "POST", path: pathOf(key, "/sign-jwt"), body, effect: "reads" }, options));
   }
 
   /**

@@ -31,6 +31,7 @@ export type {
   Plaintext,
   Rotation,
   Signature,
+  SignedJwt,
   Verdict,
 } from "./answers.js";
 export {
@@ -42,6 +43,7 @@ export {
   type EncryptionOptions,
   type EncryptItem,
   type ItemResult,
+  type JwtOptions,
   type LoginOptions,
   type SignatureOptions,
   type SignItem,

@@ -49,6 +49,20 @@ test("a key of RSA signs as the caller says", async () => {
   assert.deepEqual(await Promise.all(verdicts), [true, false, false, false]);
 });
 
+// The service's settings name the key "client-jwt", with one audience.
+test("a JWT is signed", async () => {
+  const claims = { sub: "job-7", aud: "https://api.example.org" };
+  const made = await client.signJwt("client-jwt", claims, { lifetimeSeconds: 30 });
+  const [header, payload, signature] = made.jwt.split(".");
+  const signed = new TextEncoder().encode(`${header}.${payload}`);
+  assert.equal(await client.verify(made.key, signed, Buffer.from(signature ?? "", "base64url")), true);
+  const said = JSON.parse(Buffer.from(payload ?? "", "base64url").toString());
+  assert.deepEqual([said.sub, said.jti, said.exp - said.iat], ["job-7", made.id, 30]);
+  // As long as the settings permit.
+  assert.ok((await client.signJwt("client-jwt", claims)).expires > made.expires);
+  await assert.rejects(client.signJwt("client-jwt", { aud: "https://other.example.org" }), { code: "forbidden" });
+});
+
 test("values are encrypted, rewrapped and decrypted", async () => {
   for (const algorithm of ["aes-128-gcm", "aes-256-gcm", "chacha20-poly1305", "xchacha20-poly1305"]) {
     const key = await client.createKey({ algorithm });

@@ -17,6 +17,8 @@ export async function use(message: Uint8Array, error: unknown): Promise<Code | u
   const opened: Uint8Array = (await client.decrypt("orders", sealed.ciphertext, { context: message })).plaintext;
   const isGenuine: boolean = await client.verifyMac((await client.mac("cookies", opened)).key, message, opened);
   console.log((await client.generateDataKey("orders", { bits: 128 })).plaintext, isGenuine);
+  const { jwt, expires } = await client.signJwt("jobs", { aud: "https://api.example.org" }, { lifetimeSeconds: 60 });
+  console.log(jwt, expires.getTime());
   // A code of the service, and one that only a newer service has.
   const known: ServiceCode = "key_not_found";
   return error instanceof KmsError && (error.code === known || error.code === "newer") ? error.code : undefined;

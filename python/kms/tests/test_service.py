@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+from base64 import urlsafe_b64decode
+from datetime import timedelta
 
 import pytest
 
@@ -70,6 +73,29 @@ def test_a_key_of_rsa_signs_as_the_caller_says() -> None:
             return await client.verify(made.key, MESSAGE, made.signature, hash="sha512", padding="pss")
 
     assert asyncio.run(work())
+
+
+def test_a_jwt_is_signed() -> None:
+    # The service's settings name the key "client-jwt", with one audience.
+    claims = {"sub": "job-7", "aud": "https://api.example.org"}
+    with Client(ADDRESS, token=TOKEN) as client:
+        made = client.sign_jwt("client-jwt", claims, lifetime=timedelta(seconds=30))
+        message, _, signature = made.jwt.rpartition(".")
+        assert client.verify(made.key, message.encode(), urlsafe_b64decode(signature + "=="))
+        said = json.loads(urlsafe_b64decode(message.split(".")[1] + "=="))
+        assert (said["sub"], said["jti"], said["exp"]) == ("job-7", made.id, int(made.expires.timestamp()))
+        assert said["exp"] - said["iat"] == 30 and made.jwt not in repr(made)
+        # As long as the settings permit.
+        assert client.sign_jwt("client-jwt", claims).expires > made.expires
+        with pytest.raises(KmsError) as caught:
+            client.sign_jwt("client-jwt", {"aud": "https://other.example.org"})
+        assert caught.value.code == Code.FORBIDDEN
+
+    async def work() -> int:
+        async with AsyncClient(ADDRESS, token=TOKEN) as client:
+            return (await client.sign_jwt("client-jwt", claims)).version
+
+    assert asyncio.run(work()) == 1
 
 
 def test_asyncio_signs_many_at_once() -> None:

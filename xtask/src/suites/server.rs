@@ -36,7 +36,8 @@ const JWT_SETTINGS: [(&str, &str); 2] = [
     (
         "BULLA_SERVE__JWT__KEY",
         r#"[{ tenant = "local", label = "go-jwt", audiences = ["https://api.example.org"], max_lifetime_seconds = 60 },
-            { tenant = "local", label = "java-jwt", audiences = ["https://api.example.org"], max_lifetime_seconds = 60 }]"#,
+            { tenant = "local", label = "java-jwt", audiences = ["https://api.example.org"], max_lifetime_seconds = 60 },
+            { tenant = "local", label = "client-jwt", audiences = ["https://api.example.org"], max_lifetime_seconds = 60 }]"#,
     ),
 ];
 
@@ -128,7 +129,7 @@ fn service_for_clients(bulla: &Path, target: &Path) -> Result<Serving> {
     let prepared = Prepared::new(bulla, target.join("service-clients"))?;
     prepared.run(&["log", "init"])?;
     // No token permits to make them.
-    for label in ["go-jwt", "java-jwt"] {
+    for label in ["go-jwt", "java-jwt", "client-jwt"] {
         prepared.run(&["keys", "create", label, "--purpose", "jwt-issuer", "--algorithm", "ecdsa-p256"])?;
     }
     prepared.serve_with(&OPERATIONS, &JWT_SETTINGS)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from datetime import timedelta
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import httpx
 
@@ -28,6 +29,7 @@ from ._model import (
     Rotation,
     RsaPadding,
     Signature,
+    SignedJwt,
     SignItem,
     Verdict,
     VerifyItem,
@@ -213,6 +215,20 @@ class AsyncClient:
         The key is best the one that `Signature.key` names; a label means the latest version.
         """
         return await self._make(_call.verify(key, message, signature, hash, padding))
+
+    async def sign_jwt(
+        self, key: str, claims: Mapping[str, Any], *, lifetime: timedelta | None = None
+    ) -> SignedJwt:
+        """Signs a JWT with the latest version of a key that the service's settings name for that.
+
+        Args:
+            key: a key of the purpose `jwt-issuer`
+            claims: what the JWT says, with an audience (`aud`) that the settings permit; the service
+                sets `iss`, `iat`, `nbf`, `exp` and `jti`
+            lifetime: how long the JWT is valid, in whole seconds; as long as the settings permit if
+                it is None
+        """
+        return await self._make(_call.sign_jwt(key, claims, lifetime))
 
     async def sign_many(self, items: Sequence[SignItem]) -> list[Signature | KmsError]:
         """Signs many messages: a signature or an error for each, in their order.

@@ -7,8 +7,9 @@ import secrets
 import ssl
 import time
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote, urlsplit
 
@@ -30,6 +31,7 @@ from ._model import (
     Rotation,
     RsaPadding,
     Signature,
+    SignedJwt,
     SignItem,
     Verdict,
     VerifyItem,
@@ -44,6 +46,7 @@ from ._model import (
     refusal_of,
     result_by,
     signature_of,
+    signed_jwt_of,
     unexpected,
     verdict_of,
 )
@@ -141,6 +144,14 @@ def sign(key: str, message: bytes, hash: HashFunction | None, padding: RsaPaddin
     """Signs a message."""
     body = {"message": _base64(message), **_scheme_json(hash, padding)}
     return Call("POST", _path(key, "/sign"), signature_of, body)
+
+
+def sign_jwt(key: str, claims: Mapping[str, Any], lifetime: timedelta | None) -> Call[SignedJwt]:
+    """Signs a JWT."""
+    body: dict[str, Any] = {"claims": dict(claims)}
+    if lifetime is not None:
+        body["lifetime_seconds"] = lifetime // timedelta(seconds=1)
+    return Call("POST", _path(key, "/sign-jwt"), signed_jwt_of, body)
 
 
 def verify(

@@ -86,6 +86,20 @@ class Signature:
 
 
 @dataclass(frozen=True, slots=True)
+class SignedJwt:
+    """A JWT that the service signed."""
+
+    key: str
+    """The key version id of the version that signed, which is also the JWT's `kid`."""
+    version: int
+    jwt: str = field(repr=False)
+    """The JWT in the compact form. It works for anyone who holds it."""
+    id: str
+    """Its claim `jti`."""
+    expires: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Login:
     """How a client logs in with a JWT of its platform.
 
@@ -360,6 +374,12 @@ def login_token_of(said: Answer) -> LoginToken:
     """The token of a login."""
     token, revocation_id, holder = (said.get(name, str) for name in ("token", "revocation_id", "holder"))
     return LoginToken(token, revocation_id, said.present_time("expires"), holder, said.texts("operations"))
+
+
+def signed_jwt_of(said: Answer) -> SignedJwt:
+    """A signed JWT."""
+    key, jwt, id = (said.get(name, str) for name in ("key", "jwt", "id"))
+    return SignedJwt(key, said.get("version", int), jwt, id, said.present_time("expires"))
 
 
 def ciphertext_of(said: Answer) -> Ciphertext:
