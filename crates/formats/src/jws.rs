@@ -109,17 +109,8 @@ impl JwsAlgorithm {
     /// assert_eq!(JwsAlgorithm::of(Algorithm::MlKem768), None);
     /// ```
     pub fn of(algorithm: Algorithm) -> Option<Self> {
-        Some(match algorithm {
-            Algorithm::Ed25519 => Self::EdDsa,
-            Algorithm::EcdsaP256 => Self::Es256,
-            Algorithm::EcdsaP384 => Self::Es384,
-            Algorithm::EcdsaP521 => Self::Es512,
-            Algorithm::MlDsa44 => Self::MlDsa44,
-            Algorithm::MlDsa65 => Self::MlDsa65,
-            Algorithm::MlDsa87 => Self::MlDsa87,
-            rsa if rsa.is_rsa() => Self::Ps256,
-            _ => return None,
-        })
+        let name = algorithm.jose_name()?;
+        Self::ALL.iter().copied().find(|one| one.name() == name)
     }
 
     fn parse(name: &str) -> Result<Self, FormatError> {

@@ -272,6 +272,30 @@ impl Algorithm {
         self.usage() == usage || (self.is_rsa() && usage == KeyUsage::Encryption)
     }
 
+    /// The name that JOSE has for its signatures of messages (RFC 7518, RFC 8037, RFC 9964). None
+    /// if it signs nothing there. An RSA key has several: this is the one by which bulla signs.
+    ///
+    /// ```
+    /// use bulla_kms::Algorithm;
+    ///
+    /// assert_eq!(Algorithm::EcdsaP256.jose_name(), Some("ES256"));
+    /// assert_eq!(Algorithm::Rsa2048.jose_name(), Some("PS256"));
+    /// assert_eq!(Algorithm::MlKem768.jose_name(), None);
+    /// ```
+    pub const fn jose_name(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Ed25519 => "EdDSA",
+            Self::EcdsaP256 => "ES256",
+            Self::EcdsaP384 => "ES384",
+            Self::EcdsaP521 => "ES512",
+            Self::Rsa2048 | Self::Rsa3072 | Self::Rsa4096 => "PS256",
+            Self::MlDsa44 => "ML-DSA-44",
+            Self::MlDsa65 => "ML-DSA-65",
+            Self::MlDsa87 => "ML-DSA-87",
+            _ => return None,
+        })
+    }
+
     /// Whether it is RSA, of any length.
     ///
     /// ```

@@ -37,12 +37,12 @@ struct Jwk {
     key_ops: Option<Vec<String>>,
 }
 
-/// The value of `crv` and of `alg` for the curves of ECDSA.
-fn curve(algorithm: Algorithm) -> Option<(&'static str, &'static str)> {
+/// The value of `crv` for the curves of ECDSA.
+fn curve(algorithm: Algorithm) -> Option<&'static str> {
     match algorithm {
-        Algorithm::EcdsaP256 => Some(("P-256", "ES256")),
-        Algorithm::EcdsaP384 => Some(("P-384", "ES384")),
-        Algorithm::EcdsaP521 => Some(("P-521", "ES512")),
+        Algorithm::EcdsaP256 => Some("P-256"),
+        Algorithm::EcdsaP384 => Some("P-384"),
+        Algorithm::EcdsaP521 => Some("P-521"),
         _ => None,
     }
 }
@@ -55,9 +55,7 @@ const RSA_EXPONENT: &str = "AQAB";
 /// The value of `alg` for algorithms with the key type `AKP`.
 fn akp(algorithm: Algorithm) -> Option<&'static str> {
     match algorithm {
-        Algorithm::MlDsa44 => Some("ML-DSA-44"),
-        Algorithm::MlDsa65 => Some("ML-DSA-65"),
-        Algorithm::MlDsa87 => Some("ML-DSA-87"),
+        Algorithm::MlDsa44 | Algorithm::MlDsa65 | Algorithm::MlDsa87 => algorithm.jose_name(),
         _ => None,
     }
 }
@@ -82,7 +80,7 @@ pub(super) fn public(key: &PublicKey) -> Result<String> {
     let jwk = match (key.algorithm(), akp(key.algorithm())) {
         (Algorithm::Ed25519, _) => Jwk { crv: Some("Ed25519".to_owned()), x: encoded, ..empty },
         (algorithm, _) if algorithm.is_ecdsa() => {
-            let (crv, _) = curve(algorithm).ok_or_else(|| unsupported("a JSON Web Key", algorithm))?;
+            let crv = curve(algorithm).ok_or_else(|| unsupported("a JSON Web Key", algorithm))?;
             let point = uncompressed(key).ok_or_else(|| not_a_point(crv))?;
             let (x, y) = point[1..].split_at(algorithm.output_length() / 2);
             Jwk { kty: "EC".to_owned(), crv: Some(crv.to_owned()), x: text(x), y: text(y), ..empty }
@@ -154,7 +152,7 @@ fn uncompressed(key: &PublicKey) -> Option<Vec<u8>> {
 /// A key of a curve by both coordinates of its point. Leading zeros stay.
 fn parse_point(jwk: &Jwk, crv: &str, alg: Option<&str>) -> Result<PublicKey> {
     let names = |algorithm: &Algorithm| {
-        curve(*algorithm).is_some_and(|(name, known)| name == crv && alg.is_none_or(|alg| alg == known))
+        curve(*algorithm) == Some(crv) && alg.is_none_or(|alg| algorithm.jose_name() == Some(alg))
     };
     let algorithm = Algorithm::ALL.iter().copied().find(names).ok_or_else(other_members)?;
     let (x, y) = (decode(jwk.x.as_deref())?, decode(jwk.y.as_deref())?);

@@ -20,7 +20,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 
 use super::keys::KEY_DOC;
-use super::public_keys::{Jwks, jwks_of, signing_name};
+use super::public_keys::{Jwks, jwks_of};
 use crate::config::{JwtConfig, JwtKeyConfig};
 use crate::error::{ApiError, ApiErrorCode, ErrorBody, Result};
 use crate::login::Pattern;
@@ -169,7 +169,7 @@ async fn sign(
     let make = move |keystore: &Keystore| -> bulla_kms::Result<_> {
         let mut message = String::new();
         let signature = keystore.sign_jwt(key.as_ref(), |key, public_key| {
-            let algorithm = signing_name(public_key.algorithm()).unwrap_or_default();
+            let algorithm = public_key.algorithm().jose_name().unwrap_or_default();
             let header = json!({ "alg": algorithm, "kid": key.to_string(), "typ": "JWT" });
             message =
                 format!("{}.{}", base64url(header.to_string().as_bytes()), base64url(claims.as_bytes()));
@@ -319,7 +319,7 @@ async fn metadata(
 ) -> Result<([(HeaderName, HeaderValue); 1], Json<IssuerMetadata>)> {
     let settings = worker.service.jwt().ok_or_else(|| no_endpoint(DISCOVERY))?;
     let keys = issuer_keys(&worker, Arc::clone(&settings), "the metadata of the issuer").await?;
-    let algorithms: BTreeSet<_> = keys.iter().filter_map(|key| signing_name(key.key.algorithm())).collect();
+    let algorithms: BTreeSet<_> = keys.iter().filter_map(|key| key.key.algorithm().jose_name()).collect();
     let metadata = IssuerMetadata {
         issuer: settings.issuer.clone(),
         jwks_uri: format!("{}{JWKS}", settings.issuer),
@@ -345,7 +345,7 @@ async fn keys(State(worker): State<Worker>) -> Result<([(HeaderName, HeaderValue
     for key in &keys {
         // Each of these keys signs with one algorithm, also one of RSA. Clients take an RSA key
         // without a name for one of RS256.
-        let alg = signing_name(key.key.algorithm()).map(str::to_owned);
+        let alg = key.key.algorithm().jose_name().map(str::to_owned);
         for mut jwk in jwks_of(&unsealed.keystore, key)? {
             jwk.alg.clone_from(&alg);
             all.push(jwk);
@@ -366,7 +366,7 @@ async fn issuer_keys(worker: &Worker, settings: Arc<JwtConfig>, what: &str) -> R
         let mut keys = Vec::new();
         for policy in &settings.key {
             let Some(key) = unsealed.keystore.find(&policy.tenant, &policy.label)? else { continue };
-            if key.purpose().as_str() == JWT_PURPOSE && signing_name(key.algorithm()).is_some() {
+            if key.purpose().as_str() == JWT_PURPOSE && key.algorithm().jose_name().is_some() {
                 keys.push(unsealed.keystore.attest(&key)?);
             }
         }

@@ -10,7 +10,7 @@ use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::Response;
 use bulla_kms::token::TokenOperation;
 use bulla_kms::transfer::{PublicFormat, export_public};
-use bulla_kms::{Algorithm, Attestation, Code, KeyId, Keystore, KmsError, NamedPublicKey, PublicKey};
+use bulla_kms::{Attestation, Code, KeyId, Keystore, KmsError, NamedPublicKey, PublicKey};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -229,21 +229,6 @@ fn jwk(key: &PublicKey) -> bulla_kms::Result<Option<Jwk>> {
     let jwk: Jwk = serde_json::from_slice(&text)
         .map_err(|_| KmsError::new(Code::Internal, "a JSON Web Key has members that are not known"))?;
     // An RSA key has several.
-    let alg = signing_name(key.algorithm()).filter(|_| !key.algorithm().is_rsa()).map(str::to_owned);
+    let alg = key.algorithm().jose_name().filter(|_| !key.algorithm().is_rsa()).map(str::to_owned);
     Ok(Some(Jwk { alg, usage: "sig".to_owned(), ..jwk }))
-}
-
-/// The algorithm's name in JOSE, by which a key signs JWTs (RFC 7518, RFC 8037, RFC 9964).
-pub(super) fn signing_name(algorithm: Algorithm) -> Option<&'static str> {
-    Some(match algorithm {
-        Algorithm::Ed25519 => "EdDSA",
-        Algorithm::EcdsaP256 => "ES256",
-        Algorithm::EcdsaP384 => "ES384",
-        Algorithm::EcdsaP521 => "ES512",
-        Algorithm::MlDsa44 => "ML-DSA-44",
-        Algorithm::MlDsa65 => "ML-DSA-65",
-        Algorithm::MlDsa87 => "ML-DSA-87",
-        rsa if rsa.is_rsa() => "PS256",
-        _ => return None,
-    })
 }
