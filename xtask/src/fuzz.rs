@@ -119,8 +119,8 @@ struct Seeds {
 
 const KEYS: &str = "spec/vectors/keys.json";
 const SEALING: &str = "spec/vectors/sealing.json";
-/// Texts and files that a keystore and the program `age` made; a test of `bulla-kms` reads them
-/// too.
+/// Texts and files that a keystore and the programs `age` and `ssh-keygen` made; tests of
+/// `bulla-kms` read most of them too.
 const KEPT: &str = "crates/kms/fuzz/seeds.json";
 
 /// Bodies, requests, values, settings and certificates as the service gets them. The first
@@ -133,7 +133,7 @@ const FOREIGN: &str = "crates/formats/fuzz/seeds.json";
 /// One message of each kind.
 const THRESHOLD: &str = "crates/threshold/fuzz/seeds.json";
 
-const SEEDS: [Seeds; 20] = [
+const SEEDS: [Seeds; 21] = [
     Seeds {
         target: "foreign_signature",
         file: FOREIGN,
@@ -192,6 +192,12 @@ const SEEDS: [Seeds; 20] = [
         file: KEPT,
         place: "/age",
         fields: &[("file", Encoding::Hex), ("identity", Encoding::Text), ("recipient", Encoding::Text)],
+    },
+    Seeds {
+        target: "ssh_certificate",
+        file: KEPT,
+        place: "/ssh_certificates",
+        fields: &[("certificate", Encoding::Hex)],
     },
     Seeds { target: "service_body", file: SERVICE, place: "/bodies", fields: &[("text", Encoding::Text)] },
     Seeds { target: "service_head", file: SERVICE, place: "/heads", fields: &[("text", Encoding::Text)] },

@@ -218,6 +218,12 @@ pub mod fuzzing {
     pub fn audit_log(bytes: &[u8]) {
         crate::audit_log::fuzz(bytes);
     }
+
+    /// Reads bytes as a certificate of OpenSSH that a key is asked to sign, and asks policies about
+    /// it.
+    pub fn ssh_certificate(bytes: &[u8]) {
+        crate::ssh_authority::fuzz(bytes);
+    }
 }
 
 /// The examples of the README are tested.

@@ -257,9 +257,38 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Reads bytes as a certificate before its signature. A policy that names what the certificate has
+/// must permit it, and must not once one of these names is gone; for the fuzzers.
+pub(crate) fn fuzz(message: &[u8]) {
+    let Some(certificate) = Certificate::parse(message) else { return };
+    let summary = serde_json::to_string(&certificate.summary).expect("a summary has a form in JSON");
+    assert!(!summary.chars().any(is_deceptive), "{summary}");
+    let now = Timestamp::from_unix_millis(0).expect("it is a time");
+    let mut policy = SshAuthority::new(vec![certificate.kind], NonZeroU64::MAX);
+    policy.principals.clone_from(&certificate.summary.principals);
+    policy.extensions.clone_from(&certificate.extensions);
+    policy.critical_options.clone_from(&certificate.critical_options);
+    let is_named = !policy.principals.is_empty() && certificate.valid_before > certificate.valid_after;
+    // In a policy, an asterisk at the beginning of a name stands for any characters.
+    let is_plain = !policy.principals.iter().any(|name| name.starts_with('*'));
+    assert!(!is_plain || policy.permit(message, now).is_ok() == is_named, "{summary}");
+    let lists: [fn(&mut SshAuthority) -> &mut Vec<String>; 3] = [
+        |policy| &mut policy.principals,
+        |policy| &mut policy.extensions,
+        |policy| &mut policy.critical_options,
+    ];
+    for names in lists {
+        let mut narrower = policy.clone();
+        let Some(gone) = names(&mut narrower).pop() else { continue };
+        names(&mut narrower).retain(|name| *name != gone);
+        assert!(!is_plain || narrower.permit(message, now).is_err(), "{gone}");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::encoding::from_hex;
 
     fn field(bytes: &[u8]) -> Vec<u8> {
         [&u32::try_from(bytes.len()).unwrap().to_be_bytes(), bytes].concat()
@@ -340,6 +369,24 @@ mod tests {
         }
         assert!(said(&[&whole[..], &[0]].concat()).is_err());
         assert!(said(b"SSHSIG").is_err());
+    }
+
+    #[test]
+    fn certificates_that_ssh_keygen_signs_are_read() {
+        let kept: serde_json::Value = serde_json::from_str(include_str!("../fuzz/seeds.json")).unwrap();
+        let found = |index: usize| {
+            let text = kept["ssh_certificates"][index]["certificate"].as_str().unwrap();
+            let bytes = from_hex(text).unwrap();
+            fuzz(&bytes);
+            Certificate::parse(&bytes).unwrap()
+        };
+        let (ann, server, bob) = (found(0), found(1), found(2));
+        assert_eq!(ann.summary.principals, ["ann", "red-team"]);
+        assert_eq!(ann.extensions, ["permit-pty"]);
+        assert_eq!(ann.critical_options, ["force-command"]);
+        assert_eq!((server.kind, server.valid_before), (SshCertificateKind::Host, u64::MAX));
+        assert_eq!((bob.summary.serial.as_str(), bob.summary.key_id.as_str()), ("7", "a's laptop"));
+        assert!(found(3).summary.principals.is_empty());
     }
 
     #[test]

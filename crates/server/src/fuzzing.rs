@@ -7,20 +7,21 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, Response, StatusCode};
 use bulla_kms::metrics::Metrics;
-use bulla_kms::{Algorithm, Keystore, NewKey, SecretString};
+use bulla_kms::{Algorithm, JWT_PURPOSE, Keystore, NewKey, SecretString};
 use http_body_util::BodyExt as _;
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 use tower_service::Service as _;
 
 use crate::access::{Authority, OperationSet, Session};
-use crate::config::Config;
+use crate::config::{Config, JwtConfig, JwtKeyConfig};
 use crate::request::{Connection, ConnectionProof, Peer};
 use crate::router::router;
 use crate::service::{KeystoreSource, OpenKeystore, Service, WorkerState};
 
-/// The endpoints that take a body. `a` is a key of Ed25519, and `p` one of ECDSA on P-256.
-const BODIES: [(&str, &str); 34] = [
+/// The endpoints that take a body. `a` is a key of Ed25519, `p` one of ECDSA on P-256, `e` one that
+/// encrypts, `m` one that makes MACs, and `j` one that signs JWTs.
+const BODIES: [(&str, &str); 45] = [
     ("POST", "/api/v1/sign"),
     ("POST", "/api/v1/verify"),
     ("POST", "/api/v1/keys/a/sign"),
@@ -55,7 +56,21 @@ const BODIES: [(&str, &str); 34] = [
     ("POST", "/v1/transit/keys/a/config"),
     ("POST", "/v1/transit/keys/a/trim"),
     ("PUT", "/v1/sys/unseal"),
+    ("POST", "/api/v1/keys/a/sign-statement"),
+    ("POST", "/api/v1/keys/j/sign-jwt"),
+    ("POST", "/api/v1/keys/e/encrypt"),
+    ("POST", "/api/v1/keys/e/decrypt"),
+    ("POST", "/api/v1/keys/e/data-key"),
+    ("POST", "/api/v1/keys/m/mac"),
+    ("POST", "/api/v1/keys/m/verify-mac"),
+    ("POST", "/v1/transit/encrypt/e"),
+    ("POST", "/v1/transit/decrypt/e"),
+    ("POST", "/v1/transit/hmac/m"),
+    ("POST", "/v1/transit/keys/p/csr"),
 ];
+
+/// The byte that stands for the first of [`BODIES`].
+const FIRST_BODY: u8 = b'D';
 
 /// After this many requests a fresh service starts, so that their changes do not affect all later
 /// ones, and the keystore stays small.
@@ -94,7 +109,7 @@ impl Connection for Proving {
     }
 }
 
-/// A keystore in memory with two keys.
+/// A keystore in memory with a key of each kind.
 struct Memory;
 
 impl KeystoreSource for Memory {
@@ -104,12 +119,30 @@ impl KeystoreSource for Memory {
 
     fn open(&self, _: Option<SecretString>, _: &Arc<Metrics>) -> bulla_kms::Result<OpenKeystore> {
         let keystore = Keystore::in_memory().unwrap();
-        for (label, algorithm) in [("a", Algorithm::Ed25519), ("p", Algorithm::EcdsaP256)] {
-            let new = NewKey::new("local".parse()?, "files".parse()?, algorithm).label(label.parse()?);
+        for (label, purpose, algorithm) in [
+            ("a", "files", Algorithm::Ed25519),
+            ("p", "files", Algorithm::EcdsaP256),
+            ("e", "files", Algorithm::Aes256Gcm),
+            ("m", "files", Algorithm::HmacSha256),
+            ("j", JWT_PURPOSE, Algorithm::Ed25519),
+        ] {
+            let new = NewKey::new("local".parse()?, purpose.parse()?, algorithm).label(label.parse()?);
             keystore.create_key(new)?;
         }
         Ok(OpenKeystore { keystore, audit: None })
     }
+}
+
+/// The policy of the key `j`.
+fn jwt() -> JwtConfig {
+    let name = |text: &str| text.parse().expect("it is a name");
+    let key = JwtKeyConfig {
+        tenant: name("local"),
+        label: name("j"),
+        audiences: vec!["https://*.example.org".to_owned()],
+        max_lifetime_seconds: 60,
+    };
+    JwtConfig { issuer: "https://keys.example.org".to_owned(), key: vec![key] }
 }
 
 impl Fuzzed {
@@ -119,7 +152,7 @@ impl Fuzzed {
     /// The service cannot be started.
     pub fn new() -> Self {
         let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(1).build();
-        let config = Config::default();
+        let config = Config { jwt: Some(jwt()), ..Config::default() };
         let authority = Authority {
             tenant: config.service.operator_tenant.clone(),
             operations: OperationSet::ALL,
@@ -152,7 +185,7 @@ impl Fuzzed {
     /// The service gave an answer that it should not give.
     pub fn body(&self, bytes: &[u8]) {
         let Some((which, body)) = bytes.split_first() else { return };
-        let (method, path) = BODIES[usize::from(*which) % BODIES.len()];
+        let (method, path) = BODIES[usize::from(which.wrapping_sub(FIRST_BODY)) % BODIES.len()];
         let request = Request::builder().method(method).uri(path);
         let request = request.extension(Proving::peer(Some(Arc::clone(&self.session))));
         self.ask(request.body(Body::from(body.to_vec())).expect("it is a request"));
