@@ -8,7 +8,7 @@ use bulla_devtools::{Context, quiet};
 use crate::forward::{self, Built};
 
 /// The documents whose commands are checked.
-const DOCUMENTS: [&str; 21] = [
+const DOCUMENTS: [&str; 22] = [
     "README.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
@@ -26,6 +26,7 @@ const DOCUMENTS: [&str; 21] = [
     "docs/tutorials/audit-a-binary.md",
     "docs/tutorials/replace-a-library.md",
     "docs/tutorials/run-the-service.md",
+    "docs/tutorials/sign-a-git-tag.md",
     "docs/tutorials/sign-a-model.md",
     "docs/tutorials/sign-a-release.md",
     "docs/tutorials/sign-a-terabyte.md",

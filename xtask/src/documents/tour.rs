@@ -21,9 +21,10 @@ struct Step {
 }
 
 /// The documents with tours.
-const DOCUMENTS: [&str; 6] = [
+const DOCUMENTS: [&str; 7] = [
     "README.md",
     "docs/tutorials/run-the-service.md",
+    "docs/tutorials/sign-a-git-tag.md",
     "docs/tutorials/sign-a-model.md",
     "docs/tutorials/sign-a-release.md",
     "docs/tutorials/sign-a-terabyte.md",
