@@ -20,7 +20,8 @@ use bulla_formats::{
     MultiHasher, minisign, signify, ssh,
 };
 use bulla_kms::signature::Comment;
-use bulla_kms::{Algorithm, KeyVersionId, PublicKey, Timestamp};
+use bulla_kms::{Algorithm, Attestation, Code, KeyVersionId, PublicKey, Timestamp};
+use std::num::NonZeroU64;
 use std::path::Path;
 
 /// The most bytes of a signature file: one of signify may have a list of checksums.
@@ -65,8 +66,20 @@ impl SignatureFormat {
         }
     }
 
+    /// Refuses the keys that cannot sign in the format.
+    pub(super) fn check_key(self, key: &Attestation) -> Result<()> {
+        self.check_algorithm(key.algorithm)?;
+        if self == Self::Minisign && key.rotation.max_uses == Some(NonZeroU64::MIN) {
+            let message = "has a policy by which a version signs once, but a file of minisign has two signatures by one version";
+            let hint =
+                "allow two uses with `bulla keys policy NAME --max-uses 2`, or leave out --format minisign";
+            return Err(Error::new("key_usage_mismatch", message).hint(hint));
+        }
+        Ok(())
+    }
+
     /// Refuses the algorithms that the format does not have.
-    pub(super) fn check_algorithm(self, algorithm: Algorithm) -> Result<()> {
+    fn check_algorithm(self, algorithm: Algorithm) -> Result<()> {
         let program = match self {
             Self::Bulla => return Ok(()),
             Self::Ssh if algorithm == Algorithm::EcdsaP256 => return Ok(()),
@@ -123,8 +136,9 @@ impl From<FormatError> for SignError {
     }
 }
 
-/// One version of a key: the latest one, from the first signature on. A rotation policy may replace
-/// the latest version between two signatures of one file.
+/// One version of a key: the latest one, from the first signature on, or the one that is chosen
+/// before. A rotation policy may replace it between two signatures of one file: then it signs no
+/// more, and the file is signed anew.
 struct VersionSigner<'a> {
     keys: &'a dyn Keys,
     name: &'a str,
@@ -144,6 +158,15 @@ impl MessageSigner for VersionSigner<'_> {
         self.version = Some((signature.key, public_key.clone()));
         Ok((public_key, signature.bytes))
     }
+}
+
+/// How often a key may be rotated while one file is signed. Other programs that sign may use up a
+/// version before its turn.
+const MAX_ROTATIONS: u32 = 8;
+
+/// Whether a version did not sign because a newer one took its place.
+fn is_replaced(error: &Error) -> bool {
+    error.code() == Code::NotLatestVersion.as_str()
 }
 
 /// A new signature.
@@ -182,63 +205,73 @@ impl SignJob<'_> {
             return Err(Error::new("file_too_large", message).about(escape_path(self.path)));
         }
         let signed_at = Timestamp::now()?;
-        let mut signer = VersionSigner { keys: self.keys, name: self.key, version: None };
+        // A user who names a version wants no other one.
+        let max_rotations = if self.key.parse::<KeyVersionId>().is_ok() { 0 } else { MAX_ROTATIONS };
+        let mut rotations = 0;
+        let (text, signer) = loop {
+            let mut signer = VersionSigner { keys: self.keys, name: self.key, version: None };
+            match self.signature(&mut signer, covered, signed_at) {
+                Ok(text) => break (text, signer),
+                // The version reached its limit, and a newer one signs from now on.
+                Err(SignError(error)) if is_replaced(&error) && rotations < max_rotations => rotations += 1,
+                Err(SignError(error)) if error.code() == "not_signed" => {
+                    return Err(error.about(escape_path(self.path)));
+                }
+                Err(SignError(error)) => return Err(error),
+            }
+        };
+        let (key, public_key) = signer.version.expect("every format signs at least once");
+        Ok(NewSignature { text, key, public_key, signed_at })
+    }
+
+    /// The text of a signature by one version of the key.
+    fn signature(
+        &self,
+        signer: &mut VersionSigner<'_>,
+        covered: &Covered,
+        signed_at: Timestamp,
+    ) -> std::result::Result<String, SignError> {
         let untrusted = "signature from a key of bulla";
-        let text = match (self.format, covered) {
-            (SignatureFormat::Ssh, Covered::File(content)) => ssh::sign(&mut signer, self.namespace, content),
-            (SignatureFormat::Signify, Covered::File(content)) => {
-                signify::sign(&mut signer, content, untrusted)
-            }
+        match (self.format, covered) {
+            (SignatureFormat::Ssh, Covered::File(content)) => ssh::sign(signer, self.namespace, content),
+            (SignatureFormat::Signify, Covered::File(content)) => signify::sign(signer, content, untrusted),
             (SignatureFormat::Sigstore, Covered::File(content)) => {
-                SigstoreBundle::sign_file(&mut signer, content).map(|bundle| bundle.to_string())
+                SigstoreBundle::sign_file(signer, content).map(|bundle| bundle.to_string())
             }
-            (SignatureFormat::Jws, Covered::File(content)) => self.sign_jws(&mut signer, content),
+            (SignatureFormat::Jws, Covered::File(content)) => self.sign_jws(signer, content),
             (_, Covered::File(content)) => {
-                minisign::sign(&mut signer, content, &self.trusted_comment(signed_at), untrusted)
+                minisign::sign(signer, content, &self.trusted_comment(signed_at), untrusted)
             }
             (SignatureFormat::Dsse, Covered::Statement(payload)) => {
-                Envelope::sign(&mut signer, PAYLOAD_TYPE, payload.as_bytes())
-                    .map(|envelope| envelope.to_string())
+                Envelope::sign(signer, PAYLOAD_TYPE, payload.as_bytes()).map(|envelope| envelope.to_string())
             }
             (format, Covered::Statement(payload)) => {
                 let hint = match format {
                     SignatureFormat::Oms => KeyHint::ModelSigning,
                     _ => KeyHint::Cosign,
                 };
-                SigstoreBundle::sign_payload(&mut signer, PAYLOAD_TYPE, payload.as_bytes(), hint)
+                SigstoreBundle::sign_payload(signer, PAYLOAD_TYPE, payload.as_bytes(), hint)
                     .map(|bundle| bundle.to_string())
             }
-        };
-        let text = text.map_err(|SignError(error)| match error.code() {
-            "not_signed" => error.about(escape_path(self.path)),
-            _ => error,
-        })?;
-        let (key, public_key) = signer.version.expect("every format signs at least once");
-        Ok(NewSignature { text, key, public_key, signed_at })
+        }
     }
 
-    /// Signs a file together with the name of the key version, which must be known before.
+    /// Signs a file together with the name of the key version. So the version is chosen before, and
+    /// no other one may sign.
     fn sign_jws(
         &self,
         signer: &mut VersionSigner<'_>,
         content: &[u8],
     ) -> std::result::Result<String, SignError> {
         let attestation = self.keys.key(self.key).map_err(SignError)?;
-        let latest = attestation.versions.iter().find(|one| one.version == attestation.latest_version);
-        let planned = latest.and_then(|one| Some((one.id.clone(), one.public_key.clone()?)));
+        let named = self.key.parse::<KeyVersionId>().ok();
+        let wanted = named.map_or(attestation.latest_version, |id| id.version());
+        let found = attestation.versions.iter().find(|one| one.version == wanted);
+        let planned = found.and_then(|one| Some((one.id.clone(), one.public_key.clone()?)));
         let no_key = || SignError(Error::new("not_signed", "the key has no public key"));
         let (id, public_key) = planned.ok_or_else(no_key)?;
-        match jws::sign(signer, &public_key, &id.to_string(), content) {
-            Ok(signature) => Ok(signature.to_string()),
-            // The key was rotated meanwhile. From here on, the signer keeps to one version.
-            Err(error) => match signer.version.clone() {
-                Some((newer, public_key)) if newer != id => {
-                    let signature = jws::sign(signer, &public_key, &newer.to_string(), content)?;
-                    Ok(signature.to_string())
-                }
-                _ => Err(error),
-            },
-        }
+        signer.version = Some((id.clone(), public_key.clone()));
+        jws::sign(signer, &public_key, &id.to_string(), content).map(|signature| signature.to_string())
     }
 
     /// The comment that minisign prints: the user's, or the time and the name as minisign writes

@@ -189,7 +189,7 @@ fn check_key(keys: &dyn Keys, args: &SignArgs) -> Result<Option<Attestation>> {
         keys.ensure_default()?;
     }
     let Some(key) = keys.planned_key(&args.key)? else { return Ok(None) };
-    args.format.check_algorithm(key.algorithm).map_err(|error| error.about(args.key.clone()))?;
+    args.format.check_key(&key).map_err(|error| error.about(args.key.clone()))?;
     check_signs(&key, &args.key)?;
     note_clock(&key)?;
     Ok(Some(key))

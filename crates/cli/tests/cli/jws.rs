@@ -31,6 +31,17 @@ fn a_signature_names_its_key_version_and_covers_the_content() {
     });
     let versions: Vec<_> = versions.collect();
     assert!(versions.is_sorted() && versions[3] > versions[0], "{versions:?}");
+    // Each signature by a version of its own.
+    home.run(["keys", "policy", "default", "--max-uses", "1"]).exits(0);
+    let versions = (0..3).map(|_| {
+        home.run(["sign", "app", "--format", "jws"]).exits(0);
+        let signature = home.read("app.jws");
+        home.run(["verify", "app"]).exits(0);
+        signature.split(|byte| *byte == b'.').next().unwrap().to_vec()
+    });
+    let versions: std::collections::BTreeSet<_> = versions.collect();
+    assert_eq!(versions.len(), 3);
+    home.run(["keys", "policy", "default", "--max-uses", "none"]).exits(0);
     home.run(["keys", "revoke", "default", "1"]).exits(0);
     home.run(["keys", "create", "pq", "--algorithm", "ml-dsa-65"]).exits(0);
     home.run(["sign", "app", "--format", "jws", "--key", "pq"]).exits(0);

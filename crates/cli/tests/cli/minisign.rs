@@ -124,6 +124,26 @@ fn the_keystore_knows_the_minisign_keys_of_all_its_versions() {
 }
 
 #[test]
+fn both_signatures_of_a_file_are_by_one_version_however_often_it_may_sign() {
+    let home = Home::new();
+    home.write("file", "content");
+    home.run(["keystore", "init"]).exits(0);
+    // The first file leaves one use of version 1, which is not enough for the second file.
+    home.run(["keys", "policy", "default", "--max-uses", "3"]).exits(0);
+    let said = [(); 2].map(|()| {
+        home.run(["sign", "file", "--format", "minisign"]).exits(0);
+        home.run(["verify", "file"]).exits(0).stdout
+    });
+    let key = |said: &str| said.split("by the key ").nth(1).map(|rest| rest[..16].to_owned()).unwrap();
+    assert_ne!(key(&said[0]), key(&said[1]));
+    home.run(["keys", "policy", "default", "--max-uses", "1"]).exits(0);
+    let before = home.read("file.minisig");
+    let refused = home.run(["sign", "file", "--format", "minisign"]).exits(2);
+    refused.complains("two signatures by one version").complains("--max-uses 2");
+    assert_eq!(home.read("file.minisig"), before);
+}
+
+#[test]
 fn minisign_signs_no_folders() {
     let home = Home::new();
     home.write("tree/a", "a");
