@@ -37,6 +37,7 @@ done
 "$bulla" sign --key lasting --output lasting.bulla note.txt
 "$bulla" keys export-public lasting --output lasting.pub
 "$bulla" sign --prehash ed25519ph --output prehashed.bulla note.txt
+"$bulla" sign --output named.bulla note.txt
 
 # A key that travels: its token, a weaker token, and the wrapped key.
 "$bulla" keys create transport --algorithm x-wing

@@ -72,6 +72,12 @@ fn signatures(home: &Home) {
         .says("OK");
     run_without_keys(home, "verify note.txt --public-key lasting.pub --signature lasting.bulla").says("OK");
     run(home, "verify note.txt --signature prehashed.bulla").says("OK");
+    run(home, "verify note.txt --signature named.bulla").says("OK");
+    assert!(home.read("named.bulla").starts_with(b"bulla signature v3\n"));
+    home.write("old.txt", home.read("note.txt"));
+    home.run(["verify", "old.txt", "--signature", "named.bulla", "--public-key", "default.pem"])
+        .exits(1)
+        .says("wrong name");
     run(home, "verify note.txt --format minisign").says("OK");
     for format in ["pem", "der", "openssh", "jwk", "minisign"] {
         run(home, &format!("keys import {format} default.{format} --public --format {format}"));
