@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::batch::{BatchItem, ITEM_FRAME_LEN};
 use crate::client::Client;
 use crate::encoding::{Base64, base64_len, bytes};
-use crate::error::{BatchError, Result, ServiceError};
+use crate::error::{BatchError, Error, Result, ServiceError};
 use crate::operation::Operation;
 use crate::request::Call;
 
@@ -68,6 +68,17 @@ pub enum HashFunction {
     Sha384,
     /// SHA-512.
     Sha512,
+}
+
+impl HashFunction {
+    /// The length of its digests in bytes.
+    const fn digest_len(self) -> usize {
+        match self {
+            Self::Sha256 => 32,
+            Self::Sha384 => 48,
+            Self::Sha512 => 64,
+        }
+    }
 }
 
 /// How an RSA key pads a digest.
@@ -207,6 +218,38 @@ impl BatchItem for Item<'_> {
     fn json_len(&self) -> usize {
         let signature = self.signature.as_ref().map_or(0, |signature| base64_len(signature.0.len()));
         ITEM_FRAME_LEN + self.key.map_or(0, str::len) + base64_len(self.message.0.len()) + signature
+    }
+}
+
+/// A digest of SHA-2. The service requires the name of its hash function.
+#[derive(Serialize)]
+struct DigestOfScheme<'a> {
+    prehash: HashFunction,
+    digest: Base64<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    padding: Option<RsaPadding>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signature: Option<Base64<'a>>,
+}
+
+impl<'a> DigestOfScheme<'a> {
+    fn new(digest: &'a [u8], scheme: SignatureScheme) -> Result<Self> {
+        let prehash = match (scheme.hash, digest.len()) {
+            (Some(hash), length) if hash.digest_len() == length => hash,
+            (None, 32) => HashFunction::Sha256,
+            (None, 48) => HashFunction::Sha384,
+            (None, 64) => HashFunction::Sha512,
+            (Some(hash), length) => {
+                let right = hash.digest_len();
+                let wrong = format!("the digest has {length} bytes, but one of {hash:?} has {right}");
+                return Err(Error::invalid_argument(wrong));
+            }
+            (None, length) => {
+                let wrong = format!("the digest has {length} bytes, but digests of SHA-2 have 32, 48 or 64");
+                return Err(Error::invalid_argument(wrong));
+            }
+        };
+        Ok(Self { prehash, digest: Base64(digest), padding: scheme.padding, signature: None })
     }
 }
 
@@ -380,6 +423,73 @@ impl Client {
     ) -> Result<Verdict> {
         let signature = Some(Base64(signature));
         let body = Digest { prehash, digest: Base64(digest), context: Base64(context), signature };
+        self.verdict(Call::of_key(Operation::VerifyDigest, key).body(&body)).await
+    }
+
+    /// Signs a digest of SHA-2 with the latest version of a key of ECDSA or RSA. The key must have
+    /// been made with [`NewKey::signs_digests`](crate::NewKey::signs_digests). The signature is
+    /// also one of the message: [`Client::verify_with`] verifies it.
+    ///
+    /// If the scheme has no hash function, the digest's length says which one it was.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) if the digest has another
+    /// length than the hash function's digests.
+    ///
+    /// ```no_run
+    /// # async fn example(
+    /// #     client: &bulla_client::Client,
+    /// #     digest: [u8; 32],
+    /// # ) -> bulla_client::Result<()> {
+    /// use bulla_client::{NewKey, RsaPadding, SignatureScheme};
+    ///
+    /// let (algorithm, label) = (Some("rsa-3072".to_owned()), Some("releases".to_owned()));
+    /// let new = NewKey { algorithm, label, signs_digests: true, ..NewKey::default() };
+    /// client.create_key(&new).await?;
+    /// let scheme = SignatureScheme::default().padding(RsaPadding::Pkcs1v15);
+    /// let signature = client.sign_digest_with("releases", &digest, scheme).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn sign_digest_with(
+        &self,
+        key: &str,
+        digest: &[u8],
+        scheme: SignatureScheme,
+    ) -> Result<Signature> {
+        let body = DigestOfScheme::new(digest, scheme)?;
+        self.call(Call::of_key(Operation::SignDigest, key).body(&body)).await
+    }
+
+    /// Verifies the signature of a digest of SHA-2, which was made with this scheme.
+    ///
+    /// # Errors
+    /// Those of [`Client::sign_digest_with`].
+    ///
+    /// ```no_run
+    /// # async fn example(
+    /// #     client: &bulla_client::Client,
+    /// #     digest: [u8; 32],
+    /// #     signature: bulla_client::Signature,
+    /// # ) -> bulla_client::Result<()> {
+    /// use bulla_client::SignatureScheme;
+    ///
+    /// let (key, signature) = (&signature.key, &signature.bytes);
+    /// let scheme = SignatureScheme::default();
+    /// let verdict = client.verify_digest_with(key, &digest, signature, scheme).await?;
+    /// assert!(verdict.is_valid());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn verify_digest_with(
+        &self,
+        key: &str,
+        digest: &[u8],
+        signature: &[u8],
+        scheme: SignatureScheme,
+    ) -> Result<Verdict> {
+        let body =
+            DigestOfScheme { signature: Some(Base64(signature)), ..DigestOfScheme::new(digest, scheme)? };
         self.verdict(Call::of_key(Operation::VerifyDigest, key).body(&body)).await
     }
 

@@ -225,6 +225,8 @@ calls! {
     verify_with(key: &str, message: &[u8], signature: &[u8], scheme: SignatureScheme) -> Verdict;
     sign_digest(key: &str, prehash: Prehash, digest: &[u8], context: &[u8]) -> Signature;
     verify_digest(key: &str, prehash: Prehash, digest: &[u8], context: &[u8], signature: &[u8]) -> Verdict;
+    sign_digest_with(key: &str, digest: &[u8], scheme: SignatureScheme) -> Signature;
+    verify_digest_with(key: &str, digest: &[u8], signature: &[u8], scheme: SignatureScheme) -> Verdict;
     sign_statement(key: &str, statement: &Statement<'_>) -> SignedStatement;
     sign_jwt(key: &str, claims: &Map<String, Value>, lifetime: Option<Duration>) -> SignedJwt;
     sign_many(items: &[SignItem<'_>]) -> Vec<Result<Signature, ServiceError>>, BatchError<Signature>;

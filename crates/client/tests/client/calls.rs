@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
 use bulla_client::{
-    Attenuation, ErrorCode, Grant, HashFunction, KeyMaterial, KeyState, KeyUpdate, LoginProvider, NewKey,
-    Origin, Prehash, PrivateKeyFormat, PublicKeyFormat, Recipient, Rotation, RsaPadding, SignItem,
+    Attenuation, ErrorCode, ErrorKind, Grant, HashFunction, KeyMaterial, KeyState, KeyUpdate, LoginProvider,
+    NewKey, Origin, Prehash, PrivateKeyFormat, PublicKeyFormat, Recipient, Rotation, RsaPadding, SignItem,
     SignatureScheme, Statement, StatementKind, Token, Verdict, VerifyItem, VersionState,
 };
 use bulla_kms::token::{GrantedKeys, TokenOperation};
@@ -435,4 +435,60 @@ fn a_key_of_rsa_signs_as_the_caller_says() {
             assert_eq!(verdict.is_valid(), scheme == made_by, "{made_by:?} {scheme:?}");
         }
     }
+}
+
+/// A signature of a digest is one of the message.
+#[test]
+fn a_key_that_was_made_for_it_signs_digests_of_sha2() {
+    let service = Service::open();
+    let client = client(&service.url);
+    let scheme = SignatureScheme::default();
+    let padded = scheme.padding(RsaPadding::Pkcs1v15);
+    for (algorithm, schemes) in [("ecdsa-p256", vec![scheme]), ("rsa-2048", vec![scheme, padded])] {
+        let new = NewKey { signs_digests: true, ..of_algorithm(algorithm, algorithm) };
+        client.create_key(&new).unwrap();
+        for (hash, function) in [
+            (HashFunction::Sha256, &ring::digest::SHA256),
+            (HashFunction::Sha384, &ring::digest::SHA384),
+            (HashFunction::Sha512, &ring::digest::SHA512),
+        ] {
+            let digest = ring::digest::digest(function, b"a message");
+            for scheme in &schemes {
+                let named = scheme.hash(hash);
+                let made = client.sign_digest_with(algorithm, digest.as_ref(), *scheme).unwrap();
+                let of_message = client.verify_with(&made.key, b"a message", &made.bytes, named);
+                assert!(of_message.unwrap().is_valid(), "{algorithm} {named:?}");
+                let verify =
+                    |digest: &[u8]| client.verify_digest_with(&made.key, digest, &made.bytes, named).unwrap();
+                assert!(verify(digest.as_ref()).is_valid(), "{algorithm} {named:?}");
+                assert!(!verify(&vec![0; digest.as_ref().len()]).is_valid(), "{algorithm} {named:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_digest_of_another_length_is_not_sent() {
+    // Nobody listens there: a request would fail in another way.
+    let client = client("http://127.0.0.1:1");
+    let scheme = SignatureScheme::default();
+    for (digest, scheme) in [(&[0; 31][..], scheme), (&[0; 32], scheme.hash(HashFunction::Sha384))] {
+        let errors = [
+            client.sign_digest_with("a", digest, scheme).unwrap_err(),
+            client.verify_digest_with("a", digest, &[0; 64], scheme).unwrap_err(),
+        ];
+        for error in errors {
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+            assert!(error.to_string().contains(&format!("has {} bytes", digest.len())), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_key_that_was_not_made_for_it_signs_no_digests() {
+    let service = Service::open();
+    let client = client(&service.url);
+    client.create_key(&of_algorithm("a", "ecdsa-p256")).unwrap();
+    let refused = client.sign_digest_with("a", &[1; 32], SignatureScheme::default()).unwrap_err();
+    assert_eq!((refused.kind(), refused.status()), (ErrorKind::Service, Some(400)), "{refused}");
 }
