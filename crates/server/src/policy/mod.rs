@@ -202,6 +202,11 @@ mod tests {
             ("name = \"a\"\n".to_owned() + &with(""), 1, "remove `name`"),
             (with("") + "color = 1", 5, "`color` is unknown"),
             ("path \"a\" {".to_owned(), 1, "cannot be read"),
+            ("tra/b {\n  c>a/{\n".repeat(9), 7, "nested more than 6"),
+            ("{\"path\":\n".to_owned() + &"[".repeat(8), 2, "nested more than 6"),
+            ("/*/ { */".to_owned() + "/ /* *// " + &"[".repeat(8), 1, "nested more than 6"),
+            ("a = ".to_owned() + &"a//**/{ b = ".repeat(8), 1, "put a space before `*`"),
+            (with("required_parameters = <<A\n{{\nA"), 3, "no heredoc"),
             (String::new(), 1, "no statement"),
             ("{\"path\": {\n\"transit/sign/a\":\n{\"capabilities\": [\"fly\"]}}}".to_owned(), 3, "\"fly\""),
             ("{\"path\": {\"transit/si\ngn/a\": {}}}".to_owned(), 1, "a line breaks in a text"),
@@ -212,6 +217,10 @@ mod tests {
             let error = Policy::read(&text).unwrap_err();
             assert!(error.line == line && error.message.contains(words), "{text}\n{error}");
         }
+        // Brackets in comments and in texts are not nested.
+        let brackets = "# [[[[[[[[[\n// {{{{{{{{{\n/* (((((((((\n((( */\n";
+        let named = rule("transit/keys/\\\"[[[[[[[[[", "\"update\"");
+        assert_eq!(Policy::read(&(brackets.to_owned() + &named)).unwrap().rules.len(), 1);
         // A denial of what is not there changes nothing.
         Policy::read(&rule("secret/*", "\"deny\"")).unwrap();
     }

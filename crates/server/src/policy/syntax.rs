@@ -11,6 +11,9 @@ use serde_json::Value;
 /// The longest text of a policy.
 pub(super) const MAX_POLICY_LEN: usize = 256 << 10;
 
+/// How deep brackets may be nested: as deep as in a policy in JSON.
+const MAX_NESTING: usize = 6;
+
 /// Why a policy is refused, and at which line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PolicyError {
@@ -57,7 +60,66 @@ pub(super) fn read(text: &str) -> Result<Vec<PathStatement>> {
     if text.len() > MAX_POLICY_LEN {
         return Err(PolicyError::new(1, format!("a policy has at most {MAX_POLICY_LEN} bytes")));
     }
+    check_nesting(text)?;
     if text.trim_start().starts_with('{') { read_json(text) } else { read_hcl(text) }
+}
+
+/// Refuses what takes the parser too long: at each bracket it tries several readings, and each of
+/// these again at the next one. Four hundred bytes with many open brackets take it minutes.
+fn check_nesting(text: &str) -> Result<()> {
+    let (mut depth, mut place) = (0_usize, 0);
+    let refused = |place: usize, message: String| {
+        let breaks = text[..place].bytes().filter(|byte| *byte == b'\n').count();
+        Err(PolicyError::new(1 + breaks, message))
+    };
+    while let Some(byte) = text.as_bytes().get(place) {
+        let rest = &text.as_bytes()[place..];
+        match byte {
+            b'{' | b'[' | b'(' if depth == MAX_NESTING => {
+                return refused(place, format!("brackets are nested more than {MAX_NESTING} deep"));
+            }
+            b'{' | b'[' | b'(' => depth += 1,
+            b'}' | b']' | b')' => depth = depth.saturating_sub(1),
+            // In these, brackets could count again, or not count.
+            b'<' if rest.starts_with(b"<<") => {
+                return refused(place, "a text is in quotes: bulla reads no heredoc".to_owned());
+            }
+            b'"' => match quoted_len(rest) {
+                Some(len) => place += len - 1,
+                None => return refused(place, "bulla computes nothing: remove `${` and `%{`".to_owned()),
+            },
+            b'#' => place += len_before(rest, b"\n"),
+            b'/' if rest.starts_with(b"//*") => {
+                let message = "`//*` is a comment, or a division and a comment: put a space before `*`";
+                return refused(place, message.to_owned());
+            }
+            b'/' if rest.starts_with(b"//") => place += len_before(rest, b"\n"),
+            b'/' if rest.starts_with(b"/*") => place += 3 + len_before(&rest[2..], b"*/"),
+            _ => {}
+        }
+        place += 1;
+    }
+    Ok(())
+}
+
+/// How many bytes come before `end`: all, if it is missing.
+fn len_before(text: &[u8], end: &[u8]) -> usize {
+    text.windows(end.len()).position(|window| window == end).unwrap_or(text.len())
+}
+
+/// The length of the text in quotes that is at the beginning, with its quotes. None if an
+/// expression is in it.
+fn quoted_len(text: &[u8]) -> Option<usize> {
+    let mut place = 1;
+    while let Some(byte) = text.get(place) {
+        match byte {
+            b'"' => return Some(place + 1),
+            b'$' | b'%' if text.get(place + 1) == Some(&b'{') => return None,
+            b'\\' => place += 2,
+            _ => place += 1,
+        }
+    }
+    Some(text.len())
 }
 
 /// Where values are in the text.
