@@ -14,6 +14,11 @@ use zeroize::Zeroizing;
 
 use crate::error::{Error, Result};
 
+/// A secret text.
+pub(crate) fn secret_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Zeroizing<String>, D::Error> {
+    String::deserialize(deserializer).map(Zeroizing::new)
+}
+
 /// Bytes that JSON has as base64, with the standard alphabet and padding.
 #[derive(Clone, Copy)]
 pub(crate) struct Base64<'a>(pub(crate) &'a [u8]);

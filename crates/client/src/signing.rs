@@ -1,13 +1,15 @@
 //! Signing and verifying: messages, digests, statements, and many messages at once.
 
-use std::time::Duration;
+use std::fmt;
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use zeroize::Zeroizing;
 
 use crate::batch::{BatchItem, ITEM_FRAME_LEN};
 use crate::client::Client;
-use crate::encoding::{Base64, base64_len, bytes};
+use crate::encoding::{Base64, base64_len, bytes, secret_text, time};
 use crate::error::{BatchError, Error, Result, ServiceError};
 use crate::operation::Operation;
 use crate::request::Call;
@@ -171,18 +173,29 @@ pub struct SignedStatement {
 
 /// A signed JWT.
 #[non_exhaustive]
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Deserialize)]
 pub struct SignedJwt {
     /// The key version id of the version that signed, which is also the JWT's `kid`.
     pub key: String,
     /// The number of that version.
     pub version: u32,
-    /// The JWT, in the compact form.
-    pub jwt: String,
+    /// The JWT, in the compact form. It works for anyone who holds it, so `Debug` does not show it.
+    #[serde(deserialize_with = "secret_text")]
+    pub jwt: Zeroizing<String>,
     /// Its claim `jti`.
     pub id: String,
-    /// When it expires, in RFC 3339.
-    pub expires: String,
+    /// When it expires.
+    #[serde(deserialize_with = "time")]
+    pub expires: SystemTime,
+}
+
+impl fmt::Debug for SignedJwt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, version, jwt: _, id, expires } = self;
+        let mut shown = f.debug_struct("SignedJwt");
+        shown.field("key", key).field("version", version).field("id", id).field("expires", expires);
+        shown.finish_non_exhaustive()
+    }
 }
 
 /// One message to sign.
@@ -542,7 +555,7 @@ impl Client {
     /// let claims = [("sub", "job-7"), ("aud", "https://api.example.org")];
     /// let claims = claims.map(|(name, value)| (name.to_owned(), value.into())).into_iter().collect();
     /// let signed = client.sign_jwt("jobs", &claims, None).await?;
-    /// println!("{}", signed.jwt);
+    /// println!("{}", *signed.jwt);
     /// # Ok(())
     /// # }
     /// ```

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use hyper::header::HeaderValue;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use crate::client::Client;
-use crate::encoding::{format_time, optional_seconds, optional_time, seconds, time, wiped};
+use crate::encoding::{format_time, optional_seconds, optional_time, seconds, secret_text, time, wiped};
 use crate::error::{BoxError, Error, ErrorKind, Result};
 use crate::middleware::BoxFuture;
 use crate::operation::Operation;
@@ -185,10 +185,6 @@ impl std::fmt::Debug for LoginToken {
 struct Login<'a> {
     role: &'a str,
     jwt: &'a str,
-}
-
-fn secret_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Zeroizing<String>, D::Error> {
-    String::deserialize(deserializer).map(Zeroizing::new)
 }
 
 /// Shows no token.
