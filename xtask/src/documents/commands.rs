@@ -8,7 +8,7 @@ use bulla_devtools::{Context, quiet};
 use crate::forward::{self, Built};
 
 /// The documents whose commands are checked.
-const DOCUMENTS: [&str; 22] = [
+const DOCUMENTS: [&str; 23] = [
     "README.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
@@ -22,6 +22,7 @@ const DOCUMENTS: [&str; 22] = [
     "docs/login.md",
     "docs/operations.md",
     "docs/remote.md",
+    "docs/ssh.md",
     "docs/threshold.md",
     "docs/tutorials/audit-a-binary.md",
     "docs/tutorials/replace-a-library.md",
@@ -89,8 +90,20 @@ pub(super) fn check_command(parsers: &Parsers<'_>, command: &str) -> Result<bool
         return Ok(true);
     }
     match BULLA.iter().find_map(|name| words.strip_prefix(*name)) {
-        Some(arguments) => help(parsers.bulla, arguments),
+        Some(arguments) => help(parsers.bulla, own_arguments(arguments)),
         None => Ok(false),
+    }
+}
+
+/// The arguments without the command that `bulla agent` starts: that one would get the `--help`.
+fn own_arguments<'a>(arguments: &'a [&'a str]) -> &'a [&'a str] {
+    const STARTED: [&str; 2] = ["git", "ssh"];
+    match arguments {
+        ["agent", rest @ ..] => {
+            let own = rest.iter().position(|word| STARTED.contains(word)).unwrap_or(rest.len());
+            &arguments[..=own]
+        }
+        _ => arguments,
     }
 }
 
@@ -139,6 +152,13 @@ mod tests {
     fn commands_are_read_from_console_blocks() {
         let text = "$ no\n```console\n$ bulla sum - < a | sort > b\noutput\n$ cd x && bulla man  # why\n$ bulla serve &\n```\n```sh\n$ no\n```\n";
         assert_eq!(commands(text), ["bulla sum -", "sort", "cd x", "bulla man", "bulla serve"]);
+    }
+
+    #[test]
+    fn what_the_agent_starts_is_not_checked() {
+        assert_eq!(own_arguments(&["agent", "--key", "a", "ssh", "--no"]), ["agent", "--key", "a"]);
+        assert_eq!(own_arguments(&["agent", "--socket", "a"]), ["agent", "--socket", "a"]);
+        assert_eq!(own_arguments(&["verify", "ssh"]), ["verify", "ssh"]);
     }
 
     #[test]
