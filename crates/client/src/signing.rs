@@ -73,6 +73,8 @@ pub enum HashFunction {
 }
 
 impl HashFunction {
+    const ALL: [Self; 3] = [Self::Sha256, Self::Sha384, Self::Sha512];
+
     /// The length of its digests in bytes.
     const fn digest_len(self) -> usize {
         match self {
@@ -247,20 +249,12 @@ struct DigestOfScheme<'a> {
 
 impl<'a> DigestOfScheme<'a> {
     fn new(digest: &'a [u8], scheme: SignatureScheme) -> Result<Self> {
-        let prehash = match (scheme.hash, digest.len()) {
-            (Some(hash), length) if hash.digest_len() == length => hash,
-            (None, 32) => HashFunction::Sha256,
-            (None, 48) => HashFunction::Sha384,
-            (None, 64) => HashFunction::Sha512,
-            (Some(hash), length) => {
-                let right = hash.digest_len();
-                let wrong = format!("the digest has {length} bytes, but one of {hash:?} has {right}");
-                return Err(Error::invalid_argument(wrong));
-            }
-            (None, length) => {
-                let wrong = format!("the digest has {length} bytes, but digests of SHA-2 have 32, 48 or 64");
-                return Err(Error::invalid_argument(wrong));
-            }
+        let possible = scheme.hash.as_ref().map_or(&HashFunction::ALL[..], std::slice::from_ref);
+        let of_this_length = |hash: &&HashFunction| hash.digest_len() == digest.len();
+        let Some(&prehash) = possible.iter().find(of_this_length) else {
+            let lengths: Vec<_> = possible.iter().map(|hash| hash.digest_len().to_string()).collect();
+            let wrong = format!("the digest has {} bytes, not {}", digest.len(), lengths.join(" or "));
+            return Err(Error::invalid_argument(wrong));
         };
         Ok(Self { prehash, digest: Base64(digest), padding: scheme.padding, signature: None })
     }

@@ -257,8 +257,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Reads bytes as a certificate before its signature. A policy that names what the certificate has
-/// must permit it, and must not once one of these names is gone; for the fuzzers.
+/// For the fuzzers: reads bytes as a certificate before its signature. A policy that names all that
+/// the certificate has must permit it. The same policy without one of these names must refuse it.
 pub(crate) fn fuzz(message: &[u8]) {
     let Some(certificate) = Certificate::parse(message) else { return };
     let summary = serde_json::to_string(&certificate.summary).expect("a summary has a form in JSON");

@@ -69,7 +69,7 @@ const BODIES: [(&str, &str); 45] = [
     ("POST", "/v1/transit/keys/p/csr"),
 ];
 
-/// The byte that stands for the first of [`BODIES`].
+/// The byte that stands for the first of [`BODIES`]: a letter, because seeds are texts.
 const FIRST_BODY: u8 = b'D';
 
 /// After this many requests a fresh service starts, so that their changes do not affect all later

@@ -64,8 +64,8 @@ pub(super) fn read(text: &str) -> Result<Vec<PathStatement>> {
     if text.trim_start().starts_with('{') { read_json(text) } else { read_hcl(text) }
 }
 
-/// Refuses what takes the parser too long: at each bracket it tries several readings, and each of
-/// these again at the next one. Four hundred bytes with many open brackets take it minutes.
+/// Refuses texts that take the parser too long. At each bracket it tries several readings, and each
+/// of these again at the next bracket: 548 bytes with many open ones took 48 seconds.
 fn check_nesting(text: &str) -> Result<()> {
     let (mut depth, mut place) = (0_usize, 0);
     let refused = |place: usize, message: String| {
