@@ -2,7 +2,6 @@
 //! them.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
@@ -13,7 +12,6 @@ use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
 use bulla_kms::token::TokenOperation;
 use bulla_kms::{Attestation, JWT_PURPOSE, KeyId, Keystore, Timestamp};
-use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
@@ -23,7 +21,7 @@ use super::keys::KEY_DOC;
 use super::public_keys::{Jwks, jwks_of};
 use crate::config::{JwtConfig, JwtKeyConfig};
 use crate::error::{ApiError, ApiErrorCode, ErrorBody, Result};
-use crate::login::Pattern;
+use crate::login::{Claims, Pattern};
 use crate::request::{BodyBytes, Caller, Path, parse, resolve_key};
 use crate::service::Worker;
 
@@ -69,79 +67,6 @@ struct SignedJwt {
     /// When it expires.
     #[schema(example = "2026-01-31T09:30:00.000Z")]
     expires: String,
-}
-
-/// Claims in which no object has a member twice: readers disagree about which of the two counts.
-struct Claims(Map<String, Value>);
-
-/// A value without an object that has a member twice.
-struct Unique(Value);
-
-struct UniqueVisitor;
-
-impl<'de> Visitor<'de> for UniqueVisitor {
-    type Value = Unique;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value of JSON")
-    }
-
-    fn visit_bool<E>(self, value: bool) -> std::result::Result<Unique, E> {
-        Ok(Unique(value.into()))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> std::result::Result<Unique, E> {
-        Ok(Unique(value.into()))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> std::result::Result<Unique, E> {
-        Ok(Unique(value.into()))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> std::result::Result<Unique, E> {
-        Ok(Unique(value.into()))
-    }
-
-    fn visit_str<E>(self, value: &str) -> std::result::Result<Unique, E> {
-        Ok(Unique(value.into()))
-    }
-
-    fn visit_unit<E>(self) -> std::result::Result<Unique, E> {
-        Ok(Unique(Value::Null))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> std::result::Result<Unique, A::Error> {
-        let mut all = Vec::new();
-        while let Some(Unique(item)) = items.next_element()? {
-            all.push(item);
-        }
-        Ok(Unique(all.into()))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> std::result::Result<Unique, A::Error> {
-        let mut all = Map::new();
-        while let Some((name, Unique(value))) = members.next_entry::<String, Unique>()? {
-            if all.insert(name, value).is_some() {
-                return Err(de::Error::custom("an object in the claims has a member twice"));
-            }
-        }
-        Ok(Unique(all.into()))
-    }
-}
-
-impl<'de> Deserialize<'de> for Unique {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        deserializer.deserialize_any(UniqueVisitor)
-    }
-}
-
-impl<'de> Deserialize<'de> for Claims {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        match Unique::deserialize(deserializer)?.0 {
-            Value::Object(claims) => Ok(Self(claims)),
-            _ => Err(de::Error::custom("the claims are an object")),
-        }
-    }
 }
 
 /// Sign a JWT with a key's latest version.
@@ -373,19 +298,4 @@ async fn issuer_keys(worker: &Worker, settings: Arc<JwtConfig>, what: &str) -> R
         Ok(keys)
     });
     found.await
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn claims_with_a_member_twice_are_refused() {
-        let read = |text: &str| serde_json::from_str::<Claims>(text).map(|claims| Value::Object(claims.0));
-        for text in [r#"{"sub":"a","sub":"b"}"#, r#"{"x":[{"a":1,"\u0061":1}]}"#, "[]", "1", r#""a""#] {
-            assert!(read(text).is_err(), "{text}");
-        }
-        let text = r#"{"a":[1,-1,0.5,null,true,{"b":"c"}]}"#;
-        assert_eq!(read(text).unwrap().to_string(), text);
-    }
 }

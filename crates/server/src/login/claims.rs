@@ -1,6 +1,83 @@
-//! What a role asks of the claims of a JWT.
+//! The claims of a JWT, and what a role asks of them.
 
-use serde_json::Value;
+use std::fmt;
+
+use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+/// Claims in which no object has a member twice: readers disagree about which of the two counts.
+#[derive(Debug)]
+pub(crate) struct Claims(pub(crate) Map<String, Value>);
+
+/// A value without an object that has a member twice.
+struct Unique(Value);
+
+struct UniqueVisitor;
+
+impl<'de> Visitor<'de> for UniqueVisitor {
+    type Value = Unique;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value of JSON")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Unique, E> {
+        Ok(Unique(value.into()))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Unique, E> {
+        Ok(Unique(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Unique, E> {
+        Ok(Unique(value.into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Unique, E> {
+        Ok(Unique(value.into()))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Unique, E> {
+        Ok(Unique(value.into()))
+    }
+
+    fn visit_unit<E>(self) -> Result<Unique, E> {
+        Ok(Unique(Value::Null))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Unique, A::Error> {
+        let mut all = Vec::new();
+        while let Some(Unique(item)) = items.next_element()? {
+            all.push(item);
+        }
+        Ok(Unique(all.into()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Unique, A::Error> {
+        let mut all = Map::new();
+        while let Some((name, Unique(value))) = members.next_entry::<String, Unique>()? {
+            if all.insert(name, value).is_some() {
+                return Err(de::Error::custom("an object has a member twice"));
+            }
+        }
+        Ok(Unique(all.into()))
+    }
+}
+
+impl<'de> Deserialize<'de> for Unique {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(UniqueVisitor)
+    }
+}
+
+impl<'de> Deserialize<'de> for Claims {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Unique::deserialize(deserializer)?.0 {
+            Value::Object(claims) => Ok(Self(claims)),
+            _ => Err(de::Error::custom("the claims are an object")),
+        }
+    }
+}
 
 /// A text in which `*` stands for any text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +141,16 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn claims_with_a_member_twice_are_refused() {
+        let read = |text: &str| serde_json::from_str::<Claims>(text).map(|claims| Value::Object(claims.0));
+        for text in [r#"{"sub":"a","sub":"b"}"#, r#"{"x":[{"a":1,"\u0061":1}]}"#, "[]", "1", r#""a""#] {
+            assert!(read(text).is_err(), "{text}");
+        }
+        let text = r#"{"a":[1,-1,0.5,null,true,{"b":"c"}]}"#;
+        assert_eq!(read(text).unwrap().to_string(), text);
+    }
 
     #[test]
     fn a_star_stands_for_any_text() {

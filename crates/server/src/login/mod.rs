@@ -21,12 +21,12 @@ use bulla_kms::{Code, KmsError, Name, Timestamp};
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, Validation, decode, decode_header};
 use rustls::pki_types::CertificateDer;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 pub(crate) use self::certificates::CertificateNames;
 use self::certificates::CertificateRole;
 use self::claims::BoundClaim;
-pub(crate) use self::claims::Pattern;
+pub(crate) use self::claims::{Claims, Pattern};
 use self::fetched_keys::FetchedKeys;
 pub(crate) use self::keys::IssuerKeys;
 pub(crate) use self::secret_ids::{
@@ -170,6 +170,9 @@ impl Logins {
     }
 }
 
+/// The latest end of a JWT, in seconds since 1970: the begin of the year 9999.
+const LATEST_SECONDS: u64 = 253_370_764_800;
+
 /// A used JWT is remembered for a day more than it lives: a clock may be corrected meanwhile.
 const USED_JWT_GRACE_SECONDS: u64 = 86_400;
 
@@ -179,11 +182,11 @@ impl OneTimeJwt {
     fn new(issuer: &IssuerConfig, claims: &Value) -> Result<Self, Refusal> {
         let missing = || Refusal::NotPermitted("the JWT has no claim `jti`".to_owned());
         let id = claims.get("jti").and_then(Value::as_str).filter(|id| !id.is_empty()).ok_or_else(missing)?;
-        // The library has verified it. A time too far away is cut.
+        // The role has compared it with the latest time.
         let end = claims.get("exp").and_then(Value::as_f64).unwrap_or_default().ceil() as u64;
         let kept = end.saturating_add(issuer.leeway_seconds).saturating_add(USED_JWT_GRACE_SECONDS);
-        let latest = 253_370_764_800;
-        let expires = Timestamp::from_unix_millis(kept.min(latest) * 1000).map_err(Refusal::unproven)?;
+        let expires =
+            Timestamp::from_unix_millis(kept.min(LATEST_SECONDS) * 1000).map_err(Refusal::unproven)?;
         Ok(Self { issuer: issuer.name.clone(), id: id.to_owned(), expires })
     }
 }
@@ -243,15 +246,40 @@ fn unknown_key() -> Refusal {
     Refusal::unproven("the issuer has no key that could have signed it")
 }
 
+/// Types of JWTs that say nothing about what a JWT is for, or that it grants access. A JWT of
+/// another type (`logout+jwt`, `dpop+jwt`) has the same issuer and audience, and is no login (RFC
+/// 8725, section 3.11).
+const TYPES: [&str; 3] = ["JWT", "JOSE", "at+jwt"];
+
 /// The name of the key, and the algorithm.
 fn header(jwt: &str) -> Result<(Option<String>, Algorithm), Refusal> {
+    let [encoded, _, _] = jwt.split('.').collect::<Vec<_>>()[..] else {
+        return Err(Refusal::unproven("it has not three parts"));
+    };
     let header = decode_header(jwt).map_err(Refusal::unproven)?;
     if !signatures::ALGORITHMS.contains(&header.alg) {
         return Err(Refusal::unproven(format_args!("the algorithm {:?} is not accepted", header.alg)));
     }
+    // The library takes the last of two members that it does not know.
+    let all = base64_simd::URL_SAFE_NO_PAD.decode_to_vec(encoded).map_err(Refusal::unproven)?;
+    let _: Claims = serde_json::from_slice(&all).map_err(Refusal::unproven)?;
     // Nothing that a header can say is critical to us, so whatever it says is unknown.
     if header.crit.is_some() || header.zip.is_some() || header.enc.is_some() {
         return Err(Refusal::unproven("the header has `crit`, `zip` or `enc`"));
+    }
+    // The payload would be another text (RFC 7797), or a JWT.
+    if header.extras.inner().contains_key("b64") || header.cty.is_some() {
+        return Err(Refusal::unproven("the header has `b64` or `cty`"));
+    }
+    let is_known = |kind: &str| {
+        let kind = match kind.split_once('/') {
+            Some((begin, rest)) if begin.eq_ignore_ascii_case("application") => rest,
+            _ => kind,
+        };
+        TYPES.iter().any(|known| kind.eq_ignore_ascii_case(known))
+    };
+    if !header.typ.as_deref().is_none_or(is_known) {
+        return Err(Refusal::unproven("the header has another `typ` than JWT, JOSE or at+jwt"));
     }
     Ok((header.kid, header.alg))
 }
@@ -275,8 +303,8 @@ fn verify(
     let algorithm = *expected.algorithms.first()?;
     let mut verdict = None;
     for key in keys.candidates(id, algorithm) {
-        match decode::<Map<String, Value>>(jwt, key, expected) {
-            Ok(decoded) => return Some(Ok(Value::Object(decoded.claims))),
+        match decode::<Claims>(jwt, key, expected) {
+            Ok(decoded) => return Some(Ok(Value::Object(decoded.claims.0))),
             // Another key may have signed it.
             Err(error) if *error.kind() == ErrorKind::InvalidSignature => {
                 verdict = Some(Err(Refusal::unproven(error)));
@@ -330,6 +358,10 @@ impl Role {
         let is_later = |at: &Value| at.as_f64().is_none_or(|at| at > (now + 600) as f64);
         if claims.get("iat").is_some_and(is_later) {
             return Err(other("iat"));
+        }
+        // The issuer has not said when it ends.
+        if claims.get("exp").and_then(Value::as_f64).is_none_or(|end| end > LATEST_SECONDS as f64) {
+            return Err(other("exp"));
         }
         let subject = claims.get("sub").and_then(Value::as_str).filter(|text| !text.is_empty());
         let subject = subject.ok_or_else(|| other("sub"))?;

@@ -13,27 +13,27 @@ use serde_json::{Value, json};
 
 use crate::support::{Answer, Service, config, keystore, name};
 
-const ISSUER: &str = "https://ci.example.org";
+pub(crate) const ISSUER: &str = "https://ci.example.org";
 
-fn base64url(bytes: &[u8]) -> String {
+pub(crate) fn base64url(bytes: &[u8]) -> String {
     base64_simd::URL_SAFE_NO_PAD.encode_to_string(bytes)
 }
 
 /// An issuer's private key.
-enum SigningKey {
+pub(crate) enum SigningKey {
     P256(EcdsaKeyPair),
     Ed25519(Ed25519KeyPair),
 }
 
 impl SigningKey {
-    fn p256() -> Self {
+    pub(crate) fn p256() -> Self {
         let random = SystemRandom::new();
         let pkcs8 = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).unwrap();
         let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8.as_ref(), &random);
         Self::P256(key.unwrap())
     }
 
-    fn ed25519() -> Self {
+    pub(crate) fn ed25519() -> Self {
         let pkcs8 = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).unwrap();
         Self::Ed25519(Ed25519KeyPair::from_pkcs8(pkcs8.as_ref()).unwrap())
     }
@@ -45,14 +45,14 @@ impl SigningKey {
         }
     }
 
-    fn public(&self) -> &[u8] {
+    pub(crate) fn public(&self) -> &[u8] {
         match self {
             Self::P256(key) => key.public_key().as_ref(),
             Self::Ed25519(key) => key.public_key().as_ref(),
         }
     }
 
-    fn jwk(&self, id: &str) -> Value {
+    pub(crate) fn jwk(&self, id: &str) -> Value {
         let public = self.public();
         match self {
             Self::P256(_) => json!({
@@ -63,7 +63,7 @@ impl SigningKey {
         }
     }
 
-    fn sign(&self, message: &[u8]) -> Vec<u8> {
+    pub(crate) fn sign(&self, message: &[u8]) -> Vec<u8> {
         match self {
             Self::P256(key) => key.sign(&SystemRandom::new(), message).unwrap().as_ref().to_vec(),
             Self::Ed25519(key) => key.sign(message).as_ref().to_vec(),
@@ -71,24 +71,24 @@ impl SigningKey {
     }
 
     /// A JWT with exactly this header.
-    fn jwt_with(&self, header: &str, claims: &Value) -> String {
+    pub(crate) fn jwt_with(&self, header: &str, claims: &Value) -> String {
         let signed = format!("{}.{}", base64url(header.as_bytes()), base64url(claims.to_string().as_bytes()));
         let signature = base64url(&self.sign(signed.as_bytes()));
         format!("{signed}.{signature}")
     }
 
-    fn jwt(&self, id: &str, claims: &Value) -> String {
+    pub(crate) fn jwt(&self, id: &str, claims: &Value) -> String {
         let header = json!({ "alg": self.algorithm(), "kid": id, "typ": "JWT" });
         self.jwt_with(&header.to_string(), claims)
     }
 }
 
-fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     bulla_kms::Timestamp::now().unwrap().unix_millis() / 1000
 }
 
 /// What a CI system says of a job.
-fn claims() -> Value {
+pub(crate) fn claims() -> Value {
     json!({
         "iss": ISSUER, "aud": "bulla", "sub": "repo:acme/app:ref:refs/tags/v1",
         "iat": now(), "nbf": now(), "exp": now() + 300,
@@ -96,7 +96,7 @@ fn claims() -> Value {
     })
 }
 
-fn changed(field: &str, value: Value) -> Value {
+pub(crate) fn changed(field: &str, value: Value) -> Value {
     let mut claims = claims();
     claims[field] = value;
     claims
@@ -108,7 +108,7 @@ fn without(field: &str) -> Value {
     claims
 }
 
-fn issuer() -> IssuerConfig {
+pub(crate) fn issuer() -> IssuerConfig {
     IssuerConfig {
         name: name("ci"),
         issuer: ISSUER.to_owned(),
@@ -119,7 +119,7 @@ fn issuer() -> IssuerConfig {
     }
 }
 
-fn role() -> RoleConfig {
+pub(crate) fn role() -> RoleConfig {
     RoleConfig {
         name: name("release"),
         issuer: name("ci"),
@@ -136,15 +136,15 @@ fn role() -> RoleConfig {
 }
 
 /// A service with one role, and the keys of its issuer in a file.
-struct Tested {
-    service: Service,
+pub(crate) struct Tested {
+    pub(crate) service: Service,
     config: Config,
     key: KeyId,
     folder: tempfile::TempDir,
 }
 
 impl Tested {
-    fn new(jwk_set: &Value) -> Self {
+    pub(crate) fn new(jwk_set: &Value) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("keys.json");
         std::fs::write(&file, jwk_set.to_string()).unwrap();
@@ -158,21 +158,21 @@ impl Tested {
         Self { service, config, key, folder }
     }
 
-    fn login(&self, jwt: &str) -> Answer {
+    pub(crate) fn login(&self, jwt: &str) -> Answer {
         log_in(&self.service, "release", jwt)
     }
 }
 
-fn create(keystore: &Keystore, label: &str) -> KeyId {
+pub(crate) fn create(keystore: &Keystore, label: &str) -> KeyId {
     let new = NewKey::new(name("local"), name("files"), Algorithm::Ed25519).label(name(label));
     keystore.create_key(new).unwrap().key_id().clone()
 }
 
-fn log_in(service: &Service, role: &str, jwt: &str) -> Answer {
+pub(crate) fn log_in(service: &Service, role: &str, jwt: &str) -> Answer {
     service.post(None, "/api/v1/login", &json!({ "role": role, "jwt": jwt }))
 }
 
-fn keys(all: &[Value]) -> Value {
+pub(crate) fn keys(all: &[Value]) -> Value {
     json!({ "keys": all })
 }
 

@@ -12,6 +12,7 @@ mod encryption;
 mod idempotency;
 mod import;
 mod jwt;
+mod jwt_attacks;
 mod keys;
 mod limits;
 mod login;
