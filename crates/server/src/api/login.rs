@@ -30,7 +30,8 @@ pub(crate) fn routes() -> OpenApiRouter<Worker> {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct LogIn {
-    /// A role of the settings.
+    /// A role of the settings. `TENANT/ROLE` is that of one tenant, if others have a role of the
+    /// same name.
     #[schema(example = "release")]
     role: String,
     /// The JWT that an issuer of the settings has made for the caller.
@@ -64,7 +65,11 @@ struct LoginToken {
     responses((status = 201, description = "The token", body = LoginToken), (status = "default", body = ErrorBody)))]
 async fn login(State(worker): State<Worker>, body: SecretProof) -> Result<Response> {
     let LogIn { role, jwt } = parse(&body)?;
-    let made = log_in(&worker, &role, &jwt).await?;
+    let (tenant, role) = match role.split_once('/') {
+        Some((tenant, role)) => (Some(tenant), role),
+        None => (None, role.as_str()),
+    };
+    let made = log_in(&worker, tenant, role, &jwt).await?;
     let answer = LoginToken {
         token: made.token,
         revocation_id: made.revocation_id,
@@ -86,13 +91,19 @@ pub(crate) struct MadeLogin {
     pub(crate) role: RoleToken,
 }
 
-/// Verifies a JWT, and mints the token of the role.
+/// Verifies a JWT, and mints the token of the role. Without a tenant, only one may have a role of this
+/// name.
 ///
 /// # Errors
 /// The login is refused; the service is sealed; a key of the role does not exist.
-pub(crate) async fn log_in(worker: &Worker, role: &str, jwt: &str) -> Result<MadeLogin> {
+pub(crate) async fn log_in(
+    worker: &Worker,
+    tenant: Option<&str>,
+    role: &str,
+    jwt: &str,
+) -> Result<MadeLogin> {
     let logins = worker.service.logins();
-    let LoggedIn { role, holder, once } = logins.login(role, jwt).await.map_err(refused)?;
+    let LoggedIn { role, holder, once } = logins.login(tenant, role, jwt).await.map_err(refused)?;
     if let Some(jwt) = once {
         use_once(worker, jwt).await?;
     }

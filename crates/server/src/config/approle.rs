@@ -95,8 +95,9 @@ pub(super) fn check(roles: &[AppRoleConfig]) -> Result<()> {
     let (mut names, mut ids) = (HashSet::new(), HashSet::new());
     for role in roles {
         role.check()?;
-        if !names.insert(&role.name) {
-            return Err(invalid(format!("the AppRole {} is there twice", role.name)));
+        if !names.insert((&role.tenant, &role.name)) {
+            let message = format!("the AppRole {} of the tenant {} is there twice", role.name, role.tenant);
+            return Err(invalid(message));
         }
         if role.role_id.as_ref().is_some_and(|id| !ids.insert(id)) {
             return Err(invalid(format!("the AppRole {}: another one has its `role_id`", role.name)));

@@ -86,8 +86,10 @@ pub(super) fn check(roles: &[CertificateRoleConfig]) -> Result<()> {
     let mut names = HashSet::new();
     for role in roles {
         role.check()?;
-        if !names.insert(&role.name) {
-            return Err(invalid(format!("the certificate role {} is there twice", role.name)));
+        if !names.insert((&role.tenant, &role.name)) {
+            let message =
+                format!("the certificate role {} of the tenant {} is there twice", role.name, role.tenant);
+            return Err(invalid(message));
         }
     }
     Ok(())

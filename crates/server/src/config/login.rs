@@ -225,8 +225,11 @@ pub(super) fn check(issuers: &[IssuerConfig], roles: &[RoleConfig]) -> Result<()
         if !names.contains(&role.issuer) {
             return Err(invalid(format!("the role {}: there is no issuer {}", role.name, role.issuer)));
         }
-        if !role_names.insert(&role.name) {
-            return Err(invalid(format!("the role {} is there twice", role.name)));
+        if !role_names.insert((&role.tenant, &role.name)) {
+            return Err(invalid(format!(
+                "the role {} of the tenant {} is there twice",
+                role.name, role.tenant
+            )));
         }
     }
     Ok(())

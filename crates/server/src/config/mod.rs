@@ -190,6 +190,9 @@ pub struct ServiceConfig {
     pub development: bool,
 }
 
+/// Names that no namespace has, and so no tenant.
+const NO_NAMESPACES: [&str; 4] = ["auth", "root", "sys", "transit"];
+
 /// The tenant of all keys that the command line makes.
 const DEFAULT_TENANT: &str = "local";
 
@@ -295,9 +298,32 @@ impl Config {
             let wrong = |error: KmsError| invalid(format!("[service] backup_recipients: {}", error.message));
             recipient.parse::<Recipient>().map_err(wrong)?;
         }
+        self.check_tenants()?;
         self.check_witnesses()?;
         self.trace.check()?;
         self.limits.check()
+    }
+
+    /// The tenants that settings name.
+    fn tenants(&self) -> impl Iterator<Item = &Name> {
+        let callers = self.caller.iter().map(|caller| &caller.tenant);
+        let roles = self.role.iter().map(|role| &role.tenant);
+        let approles = self.approle.iter().map(|role| &role.tenant);
+        let certificates = self.certificate_role.iter().map(|role| &role.tenant);
+        let policies = self.policy.iter().map(|policy| &policy.tenant);
+        let others = policies.chain([&self.service.operator_tenant]);
+        callers.chain(roles).chain(approles).chain(certificates).chain(others)
+    }
+
+    /// # Errors
+    /// A tenant has the name of something else in the paths of Vault's clients.
+    fn check_tenants(&self) -> Result<()> {
+        let Some(tenant) = self.tenants().find(|tenant| NO_NAMESPACES.contains(&tenant.as_str())) else {
+            return Ok(());
+        };
+        let all = NO_NAMESPACES.map(|name| format!("`{name}`")).join(", ");
+        let message = "have another meaning in the paths of Vault's clients: give it another name";
+        Err(invalid(format!("the tenant {tenant}: {all} {message}")))
     }
 
     fn check_witnesses(&self) -> Result<()> {
@@ -502,6 +528,8 @@ mod tests {
             "[[caller]]\nname = \"a\"\ntenant = \"local\"\ncertificate_sha256 = \"aa\"",
             "[[caller]]\nname = \"a\"\ntenant = \"LOCAL\"\nuid = 1",
             "[[caller]]\nname = \"a\"\ntenant = \"local\"\nuid = 1\noperations = [\"fly\"]",
+            "[[caller]]\nname = \"a\"\ntenant = \"transit\"\nuid = 1",
+            "[service]\noperator_tenant = \"sys\"",
             "[service]\nbackup_recipients = [\"age1nobody\"]",
             "[[listen]]\nunix = \"/x\"\nmode = \"0888\"",
             "[[listen]]\nunix = \"/x\"\nmode = \"01777\"",
@@ -542,6 +570,7 @@ mod tests {
             &role("keys = [\"A B\"]", "", ""),
             &role("keys = [\"other/files/ed25519/00000000-0000-7000-8000-000000000001\"]", "", ""),
             &(role("", "", "") + &role("", "", "")),
+            &role("", "tenant = \"root\"", "tenant = \"local\""),
             "not toml",
         ] {
             assert_eq!(load(text, &[]).unwrap_err().code, Code::InvalidArgument, "{text}");
@@ -550,6 +579,21 @@ mod tests {
             Config::load(Some(Path::new("/nowhere")), std::iter::empty()).unwrap_err().code,
             Code::NotFound
         );
+    }
+
+    #[test]
+    fn two_tenants_may_have_roles_of_one_name() {
+        let two = |table: &str, more: &str| {
+            let one = other_role(table, more);
+            let other = one.replace("\"local\"", "\"other\"");
+            one + &other
+        };
+        let roles = role("", "", "");
+        let (_, second) = roles.split_once("[[role]]").unwrap();
+        let second = format!("[[role]]{}", second.replace("\"local\"", "\"other\""));
+        let certificates = two("certificate_role", "uris = [\"a\"]");
+        let config = load(&(roles.clone() + &second + &two("approle", "") + &certificates), &[]).unwrap();
+        assert_eq!((config.role.len(), config.approle.len(), config.certificate_role.len()), (2, 2, 2));
     }
 
     #[test]

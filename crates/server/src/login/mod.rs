@@ -38,7 +38,8 @@ use crate::config::{AppRoleConfig, CertificateRoleConfig, Config, IssuerConfig, 
 #[derive(Debug, Default)]
 pub(crate) struct Logins {
     issuers: HashMap<Name, Arc<Issuer>>,
-    roles: HashMap<Name, Arc<Role>>,
+    /// By their names, and then by tenant.
+    roles: HashMap<Name, HashMap<Name, Arc<Role>>>,
     approles: Vec<AppRoleConfig>,
     certificate_roles: Vec<Arc<CertificateRole>>,
 }
@@ -119,7 +120,7 @@ impl Logins {
         };
         Ok(Self {
             issuers: issuers.iter().map(issuer).collect::<bulla_kms::Result<_>>()?,
-            roles: roles.iter().map(|role| (role.name.clone(), Arc::new(Role::new(role)))).collect(),
+            roles: by_name(roles),
             approles: approle.clone(),
             certificate_roles: certificate_role
                 .iter()
@@ -128,20 +129,42 @@ impl Logins {
         })
     }
 
-    /// The first role that accepts a certificate, among those of a name if there is one, and the
-    /// caller's name for the audit log. `chain` has the certificate, and those that lead to its
-    /// authority.
+    /// The first role that accepts a certificate, among those of a tenant and of a name if these
+    /// are given, and the caller's name for the audit log. `chain` has the certificate, and those
+    /// that lead to its authority.
     pub(crate) fn login_by_certificate(
         &self,
+        tenant: Option<&str>,
         role: Option<&str>,
         chain: &[CertificateDer<'_>],
     ) -> Option<(CertificateRoleConfig, CertificateNames, Holder)> {
         let names = CertificateNames::read(chain.first()?)?;
-        let is_named = |one: &&Arc<CertificateRole>| role.is_none_or(|role| one.config.name.as_str() == role);
+        let is_named = |one: &&Arc<CertificateRole>| {
+            role.is_none_or(|role| one.config.name.as_str() == role)
+                && tenant.is_none_or(|tenant| one.config.tenant.as_str() == tenant)
+        };
         let mut roles = self.certificate_roles.iter().filter(is_named);
         let role = roles.find(|role| role.accepts(chain, &names))?;
         let holder = role.holder(&names);
         Some((role.config.clone(), names, holder))
+    }
+
+    /// The role of a name: that of a tenant, or the only one.
+    fn role(&self, tenant: Option<&str>, name: &str) -> Result<Arc<Role>, Refusal> {
+        let none = || Refusal::unproven("there is no such role");
+        let of_name = name.parse::<Name>().ok().and_then(|name| self.roles.get(&name)).ok_or_else(none)?;
+        let role = match tenant {
+            Some(tenant) => tenant.parse::<Name>().ok().and_then(|tenant| of_name.get(&tenant)),
+            None if of_name.len() > 1 => {
+                let message = format_args!(
+                    "{} tenants have the role {name}: name the tenant (X-Vault-Namespace, or TENANT/{name})",
+                    of_name.len()
+                );
+                return Err(Refusal::unproven(message));
+            }
+            None => of_name.values().next(),
+        };
+        role.map(Arc::clone).ok_or_else(none)
     }
 
     /// The AppRoles.
@@ -150,13 +173,18 @@ impl Logins {
     }
 
     /// Verifies a JWT, and compares it with what the role asks for. If the JWT names a key that is
-    /// not known, it waits until the keys are fetched again.
+    /// not known, it waits until the keys are fetched again. Without a tenant, only one may have a
+    /// role of this name.
     ///
     /// # Errors
     /// See [`Refusal`].
-    pub(crate) async fn login(&self, role: &str, jwt: &str) -> Result<LoggedIn, Refusal> {
-        let role = role.parse::<Name>().ok().and_then(|name| self.roles.get(&name));
-        let role = Arc::clone(role.ok_or_else(|| Refusal::unproven("there is no such role"))?);
+    pub(crate) async fn login(
+        &self,
+        tenant: Option<&str>,
+        role: &str,
+        jwt: &str,
+    ) -> Result<LoggedIn, Refusal> {
+        let role = self.role(tenant, role)?;
         let issuer = self.issuers.get(&role.config.issuer);
         let issuer = Arc::clone(issuer.ok_or_else(|| Refusal::unproven("there is no such issuer"))?);
         let claims = issuer.claims(jwt, &role.config).await?;
@@ -170,8 +198,17 @@ impl Logins {
     }
 }
 
-/// The latest end of a JWT, in seconds since 1970: the begin of the year 9999.
-const LATEST_SECONDS: u64 = 253_370_764_800;
+/// The latest end of a JWT, in seconds since 1970: the last one of the year 9998.
+const LATEST_SECONDS: u64 = 253_370_764_799;
+
+/// The roles by their names, and then by tenant.
+fn by_name(roles: &[RoleConfig]) -> HashMap<Name, HashMap<Name, Arc<Role>>> {
+    let mut all: HashMap<_, HashMap<_, _>> = HashMap::new();
+    for role in roles {
+        all.entry(role.name.clone()).or_default().insert(role.tenant.clone(), Arc::new(Role::new(role)));
+    }
+    all
+}
 
 /// A used JWT is remembered for a day more than it lives: a clock may be corrected meanwhile.
 const USED_JWT_GRACE_SECONDS: u64 = 86_400;

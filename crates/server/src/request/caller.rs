@@ -11,6 +11,7 @@ use bulla_kms::{KeyRef, Timestamp};
 use rustls::pki_types::CertificateDer;
 
 use super::cross_site::{ConnectionProof, check_site};
+use super::namespace::Namespace;
 use super::under_policies::check_path;
 use crate::access::{Epoch, Session};
 use crate::error::{ApiError, ApiErrorCode, Result};
@@ -170,7 +171,8 @@ impl Caller {
     /// Verifies the credential, without counting the request.
     ///
     /// # Errors
-    /// The request has no credential, the credential is refused, or the service is sealed.
+    /// The request has no credential, the credential is refused or is one of another namespace, or the
+    /// service is sealed.
     pub(crate) fn verified(parts: &Parts, worker: &Worker) -> Result<Self> {
         let token = token(&parts.headers)?;
         let connection = parts.extensions.get::<Peer>();
@@ -197,6 +199,9 @@ impl Caller {
             session.check_time(Timestamp::now()?)?;
         }
         check_path(&session, parts.uri.path())?;
+        if let Some(namespace) = parts.extensions.get::<Namespace>() {
+            namespace.check(&session)?;
+        }
         Ok(Self { session, unsealed })
     }
 

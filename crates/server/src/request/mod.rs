@@ -4,6 +4,7 @@ mod body;
 mod caller;
 mod cross_site;
 pub(crate) mod handler;
+mod namespace;
 mod parameters;
 mod under_policies;
 
@@ -15,5 +16,6 @@ pub(crate) use self::caller::{
     Caller, CallerSlot, CertificateChain, Connection, ConnectionCaller, Peer, token,
 };
 pub(crate) use self::cross_site::ConnectionProof;
+pub(crate) use self::namespace::{Namespace, enter_namespace};
 pub(crate) use self::parameters::{Path, Query, resolve_key, resolve_version};
 pub(crate) use self::under_policies::ParameterRules;

@@ -28,7 +28,7 @@ use super::named_callers::Evidence;
 use super::reload::LiveSettings;
 use crate::access::Session;
 use crate::config::LimitsConfig;
-use crate::request::{CallerSlot, CertificateChain, Connection, ConnectionProof, Peer};
+use crate::request::{CallerSlot, CertificateChain, Connection, ConnectionProof, Peer, enter_namespace};
 use crate::service::WorkerState;
 use crate::traces;
 
@@ -155,12 +155,13 @@ impl ConnectionServer {
 async fn answer(
     mut router: Router,
     worker: Arc<WorkerState>,
-    request: Request<Body>,
+    mut request: Request<Body>,
     entry: Option<AccessLogEntry>,
 ) -> Result<Response<Body>, std::convert::Infallible> {
     let start = Instant::now();
     let id = worker.service.next_request_id();
     let span = traces::span(&request, &id);
+    enter_namespace(&mut request);
     let answer = router.call(request).instrument(span.clone()).await;
     answer.map(|mut response| {
         worker.service.http_metrics.record_answer(worker.number, response.status(), start.elapsed());

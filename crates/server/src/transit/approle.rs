@@ -25,8 +25,8 @@ use super::answer::{self, Envelope, Result, VaultError, VaultErrorBody};
 use super::auth::{AnswerSubject, Auth, AuthAnswer};
 use super::capabilities::TextList;
 use super::request::{
-    OptionalSecret, OptionalText, PathName, Seconds, SecretVaultBody, SecretVaultContent, VaultBody,
-    VaultCaller, number, seconds,
+    NamespaceOf, OptionalSecret, OptionalText, PathName, Seconds, SecretVaultBody, SecretVaultContent,
+    VaultBody, VaultCaller, number, seconds,
 };
 use super::tokens::policy_names;
 use crate::api::{MadeLogin, mint_login};
@@ -89,6 +89,7 @@ struct LoggedInRole {
     responses((status = 200, description = "The token", body = AuthAnswer), (status = "default", body = VaultErrorBody)))]
 async fn transit_login_approle(
     State(worker): State<Worker>,
+    NamespaceOf(namespace): NamespaceOf,
     peer: Option<Extension<Peer>>,
     body: SecretVaultBody,
 ) -> Result<Response> {
@@ -99,7 +100,10 @@ async fn transit_login_approle(
     let id = id.given().ok_or_else(|| VaultError::invalid("missing role_id"))?;
     let unsealed = worker.service.unsealed()?;
     let logins = worker.service.logins();
-    let mut roles = logins.approles().iter();
+    let is_here = |role: &&AppRoleConfig| {
+        namespace.as_ref().is_none_or(|namespace| namespace.as_str() == role.tenant.as_str())
+    };
+    let mut roles = logins.approles().iter().filter(is_here);
     let role = roles.find(|role| role_id(&unsealed.keystore, role) == id).ok_or_else(not_known)?.clone();
     if !is_in(&role.secret_id_bound_cidrs, address) {
         tracing::info!(role = %role.name, "a login by AppRole is refused: it comes from another network");

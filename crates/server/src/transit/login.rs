@@ -9,11 +9,11 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 
 use super::answer::{Result, VaultError, VaultErrorBody};
 use super::auth::{Auth, AuthAnswer};
-use super::request::{OptionalText, SecretVaultBody};
+use super::request::{NamespaceOf, OptionalText, SecretVaultBody};
 use super::tokens::policy_names;
 use crate::api::{MadeLogin, log_in, mint_login};
 use crate::error::ApiErrorCode;
-use crate::request::ConnectionCaller;
+use crate::request::{ConnectionCaller, Namespace};
 use crate::service::Worker;
 
 pub(super) fn routes() -> OpenApiRouter<Worker> {
@@ -42,7 +42,11 @@ struct VaultLogin<'a> {
 #[utoipa::path(post, path = "/v1/auth/jwt/login", tag = "transit", request_body = VaultLogin,
     security(()), extensions(("x-permission" = json!("open"))),
     responses((status = 200, description = "The token", body = AuthAnswer), (status = "default", body = VaultErrorBody)))]
-async fn transit_login_jwt(State(worker): State<Worker>, body: SecretVaultBody) -> Result<Response> {
+async fn transit_login_jwt(
+    State(worker): State<Worker>,
+    namespace: NamespaceOf,
+    body: SecretVaultBody,
+) -> Result<Response> {
     // Vault calls a JWT that it refuses a bad request, and says why.
     let refused = |error: VaultError| {
         let words = error.message().to_owned();
@@ -52,22 +56,31 @@ async fn transit_login_jwt(State(worker): State<Worker>, body: SecretVaultBody) 
             error
         }
     };
-    logged_in(&worker, &body).await.map_err(refused)
+    logged_in(&worker, namespace, &body).await.map_err(refused)
 }
 
 /// Log in as a pod, with the JWT of its service account.
 #[utoipa::path(post, path = "/v1/auth/kubernetes/login", tag = "transit", request_body = VaultLogin,
     security(()), extensions(("x-permission" = json!("open"))),
     responses((status = 200, description = "The token", body = AuthAnswer), (status = "default", body = VaultErrorBody)))]
-async fn transit_login_kubernetes(State(worker): State<Worker>, body: SecretVaultBody) -> Result<Response> {
-    logged_in(&worker, &body).await
+async fn transit_login_kubernetes(
+    State(worker): State<Worker>,
+    namespace: NamespaceOf,
+    body: SecretVaultBody,
+) -> Result<Response> {
+    logged_in(&worker, namespace, &body).await
 }
 
-async fn logged_in(worker: &Worker, body: &SecretVaultBody) -> Result<Response> {
+async fn logged_in(
+    worker: &Worker,
+    NamespaceOf(namespace): NamespaceOf,
+    body: &SecretVaultBody,
+) -> Result<Response> {
     let VaultLogin { role, jwt } = body.parse()?;
     let jwt = jwt.given().ok_or_else(|| VaultError::invalid("missing token"))?;
     let role = role.given().ok_or_else(|| VaultError::invalid("missing role"))?;
-    let MadeLogin { token, revocation_id, holder, role, .. } = log_in(worker, role, jwt).await?;
+    let MadeLogin { token, revocation_id, holder, role, .. } =
+        log_in(worker, namespace.as_ref().map(Namespace::as_str), role, jwt).await?;
     let policies = policy_names(&role.policies, role.operations.iter().copied());
     let mut auth = Auth::new(token, revocation_id, policies, role.lifetime_seconds);
     auth.metadata = Some([("role".to_owned(), role.name.to_string()), ("holder".to_owned(), holder)].into());
@@ -89,6 +102,7 @@ struct CertificateLogin<'a> {
     responses((status = 200, description = "The token", body = AuthAnswer), (status = "default", body = VaultErrorBody)))]
 async fn transit_login_certificate(
     State(worker): State<Worker>,
+    NamespaceOf(namespace): NamespaceOf,
     connection: ConnectionCaller,
     body: SecretVaultBody,
 ) -> Result<Response> {
@@ -96,7 +110,8 @@ async fn transit_login_certificate(
     let refused = || VaultError::invalid("invalid certificate or no client certificate supplied");
     let chain = connection.certificate_chain()?.ok_or_else(refused)?;
     let logins = worker.service.logins();
-    let found = logins.login_by_certificate(request.name.given(), &chain);
+    let namespace = namespace.as_ref().map(Namespace::as_str);
+    let found = logins.login_by_certificate(namespace, request.name.given(), &chain);
     let (role, names, holder) = found.ok_or_else(refused)?;
     let MadeLogin { token, revocation_id, role, .. } = mint_login(&worker, role.token(), holder).await?;
     let policies = policy_names(&role.policies, role.operations.iter().copied());

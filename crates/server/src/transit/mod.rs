@@ -28,7 +28,6 @@ mod utilities;
 mod wrapping;
 
 use axum::http::Uri;
-use axum::middleware::from_fn;
 use axum::routing::any;
 use bulla_kms::Algorithm;
 use bulla_kms::prehash::RsaPadding;
@@ -68,7 +67,6 @@ pub(crate) fn routes() -> OpenApiRouter<Worker> {
         .merge(new_token::routes())
         .merge(utilities::routes())
         .merge(unsupported_routes())
-        .layer(from_fn(request::root_only))
 }
 
 /// Endpoints of Vault that bulla does not offer. The answer says so, instead of 404.

@@ -8,9 +8,6 @@ use std::fmt;
 
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue};
-use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
 use bulla_kms::SecretBytes;
 use hyper::body::Bytes;
 use serde::de::{DeserializeOwned, Deserializer, Error, Visitor};
@@ -19,10 +16,10 @@ use zeroize::{Zeroize as _, Zeroizing};
 
 use super::answer::{Result, VaultError};
 use crate::config::MAX_ITEMS;
-use crate::error::{ApiError, ApiErrorCode};
+use crate::error::ApiError;
 use crate::policy::seconds_of;
 use crate::request::{
-    self, BodyBytes, Caller, List, Object, ParameterRules, SecretContent, SecretProof, parse,
+    self, BodyBytes, Caller, List, Namespace, Object, ParameterRules, SecretContent, SecretProof, parse,
 };
 use crate::service::Worker;
 
@@ -367,31 +364,30 @@ pub(super) fn decode_secret(text: &str, what: &str) -> Result<SecretBytes, ApiEr
     Ok(bytes)
 }
 
-/// The headers in which clients name a namespace.
-const NAMESPACE_HEADERS: [&str; 2] = ["x-vault-namespace", "x-bao-namespace"];
+/// A request in no namespace.
+pub(super) struct InRoot;
 
-/// Refuses a request in a namespace. Otherwise two namespaces would share the keys of one tenant.
-pub(super) async fn root_only(request: Request, next: Next) -> Response {
-    if is_root(request.headers()) {
-        return next.run(request).await;
+impl FromRequestParts<Worker> for InRoot {
+    type Rejection = VaultError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Worker) -> Result<Self> {
+        match parts.extensions.get::<Namespace>() {
+            None => Ok(Self),
+            // The whole service is meant, and not one tenant.
+            Some(_) => Err(VaultError::invalid("operation unavailable in namespaces")),
+        }
     }
-    let message = "bulla has no namespaces: leave X-Vault-Namespace (VAULT_NAMESPACE, BAO_NAMESPACE) out; \
-                   a token is for the keys of its tenant";
-    VaultError::from(ApiError::new(ApiErrorCode::EndpointNotFound, message)).into_response()
 }
 
-fn is_root(headers: &HeaderMap) -> bool {
-    let mut named = NAMESPACE_HEADERS.iter().flat_map(|name| headers.get_all(*name));
-    named.all(|value| matches!(trimmed(value), b"" | b"root"))
-}
+/// The namespace of a request.
+pub(super) struct NamespaceOf(pub(super) Option<Namespace>);
 
-/// A namespace without the slashes around it, with which Vault's clients write it.
-fn trimmed(namespace: &HeaderValue) -> &[u8] {
-    let (mut name, slash) = (namespace.as_bytes(), b"/".as_slice());
-    while let Some(rest) = name.strip_prefix(slash).or_else(|| name.strip_suffix(slash)) {
-        name = rest;
+impl FromRequestParts<Worker> for NamespaceOf {
+    type Rejection = VaultError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Worker) -> Result<Self> {
+        Ok(Self(parts.extensions.get().cloned()))
     }
-    name
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 
 use super::answer;
 use super::answer::{Envelope, Result, VaultError, VaultErrorBody};
-use super::request::{PathName, SecretVaultBody, VaultCaller, flag};
+use super::request::{InRoot, PathName, SecretVaultBody, VaultCaller, flag};
 use crate::api::operator::check_operator;
 use crate::api::operator::unseal_by_operator;
 use crate::error::ApiError;
@@ -86,11 +86,11 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 #[utoipa::path(get, path = "/v1/sys/health", tag = "transit", params(HealthQuery), extensions(("x-permission" = json!("open"))),
     responses((status = 200, description = "The service can sign", body = HealthData),
         (status = 503, description = "The service is sealed", body = HealthData),
-        (status = 400, description = "A status that is asked for is none", body = VaultErrorBody),
-        (status = 404, description = "The request names a namespace", body = VaultErrorBody),
+        (status = 400, description = "A status that is asked for is none, or the request names a namespace", body = VaultErrorBody),
         (status = "default", description = "The status that is asked for", body = HealthData)))]
 async fn transit_health(
     State(worker): State<Worker>,
+    _: InRoot,
     query: Result<Query<HealthQuery>, QueryRejection>,
 ) -> Result<Response> {
     let wrong = || VaultError::invalid("a status to answer with is a number from 200 to 999");
@@ -212,7 +212,7 @@ struct Initialized {
 /// Tell that there is a keystore: the service does not start without one.
 #[utoipa::path(get, path = "/v1/sys/init", tag = "transit", extensions(("x-permission" = json!("open"))),
     responses((status = 200, description = "There is", body = Initialized), (status = "default", body = VaultErrorBody)))]
-async fn transit_initialized() -> Response {
+async fn transit_initialized(_: InRoot) -> Response {
     answer::bare(StatusCode::OK, &Initialized { initialized: true })
 }
 
@@ -220,7 +220,11 @@ async fn transit_initialized() -> Response {
 /// the same.
 #[utoipa::path(put, path = "/v1/sys/seal", tag = "transit", extensions(("x-permission" = json!("operator:update"))),
     responses((status = 204, description = "The service is sealed"), (status = "default", body = VaultErrorBody)))]
-async fn transit_seal(State(worker): State<Worker>, VaultCaller(caller): VaultCaller) -> Result<Response> {
+async fn transit_seal(
+    State(worker): State<Worker>,
+    _: InRoot,
+    VaultCaller(caller): VaultCaller,
+) -> Result<Response> {
     check_operator(&worker, &caller, TokenOperation::Update)?;
     let Caller { session, unsealed } = caller;
     worker.service.seal_by_operator(unsealed, &session.actor).await?;
@@ -249,6 +253,7 @@ struct TransitUnseal<'a> {
         (status = "default", body = VaultErrorBody)))]
 async fn transit_unseal(
     State(worker): State<Worker>,
+    _: InRoot,
     connected: Result<ConnectionCaller, ApiError>,
     body: SecretVaultBody,
 ) -> Result<Response> {

@@ -62,6 +62,8 @@ struct TokenData<'a> {
     ttl: u64,
     /// The keys' tenant.
     meta: TokenMeta,
+    /// The namespace of the tenant, with a slash at its end.
+    namespace_path: String,
     /// The policies of the token, or the operations that it permits.
     policies: Vec<String>,
     /// Always false: nothing renews a token.
@@ -106,6 +108,7 @@ impl<'a> TokenData<'a> {
             expire_time: authority.expires.map(|time| time.to_string()),
             ttl: authority.expires.map_or(0, |time| (time.unix_millis() / 1000).saturating_sub(now)),
             meta: TokenMeta { tenant: authority.tenant.to_string() },
+            namespace_path: format!("{}/", authority.tenant),
             policies: policy_names(&policies, permitted),
             renewable: false,
             explicit_max_ttl: 0,
@@ -177,6 +180,7 @@ impl TokenRow {
             expire_time: Some(self.expires.to_string()),
             ttl: expires.saturating_sub(seconds(Timestamp::now()?)),
             meta: TokenMeta { tenant: tenant.to_owned() },
+            namespace_path: format!("{tenant}/"),
             policies: policy_names(&self.policies, self.operations.iter().copied()),
             renewable: false,
             explicit_max_ttl: 0,

@@ -18,6 +18,7 @@ mod limits;
 mod login;
 #[cfg(feature = "etcd")]
 mod metrics;
+mod namespaces;
 mod nist;
 mod operator;
 mod permissions;

@@ -1,4 +1,4 @@
-//! What a caller learns of other tenants: nothing, whatever it asks.
+//! What a caller learns of other tenants: nothing, whatever it asks, and in whose namespace.
 
 use bulla_kms::token::{GrantedKeys, TokenOperation};
 use bulla_kms::{Algorithm, KeyId, NewKey};
@@ -92,4 +92,38 @@ fn a_key_of_another_tenant_is_answered_as_one_that_is_nowhere() {
         }
     }
     assert!(compared > 500, "{compared} answers were compared");
+}
+
+#[test]
+fn a_namespace_of_another_tenant_is_answered_as_one_that_is_nowhere() {
+    let description = description();
+    let all = keystore(&["local", "other", "third"]);
+    let theirs = new_key(&all, "other");
+    let caller = token(&all, "local", GrantedKeys::All, TokenOperation::ALL);
+    let service = Service::start(all, config());
+    let mut compared = 0;
+    for caller in [Some(&caller), None] {
+        for described in operations(&description).into_iter().filter(|one| one.path.starts_with("/v1/")) {
+            let what = format!("{} {}", described.method, described.path);
+            let plain = asked(&description, &described, &theirs);
+            let by_header = |namespace: &'static str| {
+                let headers = [("x-vault-namespace", namespace)];
+                service.send_with(&plain.method, caller, &plain.path, &plain.body, &headers)
+            };
+            let by_path = |namespace: &str| {
+                let path = plain.path.replacen("/v1/", &format!("/v1/{namespace}/"), 1);
+                service.send(&plain.method, caller, &path, &plain.body)
+            };
+            let answers = [by_header("other"), by_header("nowhere"), by_path("other"), by_path("nowhere")];
+            let texts = answers.each_ref().map(|answer| normalized(answer, &plain, &theirs));
+            assert!(texts.iter().all(|text| *text == texts[0]), "{what}: {texts:?}");
+            // What concerns the whole service is in no namespace.
+            let expected = if plain.path.ends_with("/seal") { 400 } else { 403 };
+            if described.operation["x-permission"] != "open" {
+                assert_eq!(answers[0].status, expected, "{what}: {}", answers[0].text());
+            }
+            compared += 1;
+        }
+    }
+    assert!(compared > 150, "{compared} requests were compared");
 }

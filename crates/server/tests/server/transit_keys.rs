@@ -271,58 +271,6 @@ fn a_service_is_sealed_and_unsealed() {
 }
 
 #[test]
-fn a_request_in_a_namespace_reaches_no_key() {
-    let service = Service::open();
-    let send = |method: &str, path: &str, headers: &[(&str, &str)]| {
-        service.send_with(method, None, path, br#"{"type":"ed25519","input":"aGk="}"#, headers)
-    };
-    let paths = [
-        ("POST", "/v1/transit/keys/a"),
-        ("GET", "/v1/transit/keys/a"),
-        ("LIST", "/v1/transit/keys"),
-        ("LIST", "/v1/transit/keys/"),
-        ("POST", "/v1/transit/keys/a/rotate"),
-        ("DELETE", "/v1/transit/keys/a"),
-        ("POST", "/v1/transit/sign/a"),
-        ("POST", "/v1/transit/sign/a/sha2-256"),
-        ("POST", "/v1/transit/verify/a"),
-        ("POST", "/v1/transit/encrypt/a"),
-        ("GET", "/v1/auth/token/lookup-self"),
-        ("GET", "/v1/sys/health"),
-        ("GET", "/v1/sys/init"),
-        ("GET", "/v1/sys/seal-status"),
-        ("PUT", "/v1/sys/seal"),
-        ("PUT", "/v1/sys/unseal"),
-        ("GET", "/v1/sys/mounts"),
-        ("GET", "/v1/sys/internal/ui/mounts/transit"),
-        ("GET", "/v1/sys/internal/ui/mounts/transit/keys"),
-    ];
-    for (method, path) in paths {
-        for name in ["x-vault-namespace", "x-bao-namespace"] {
-            for value in ["team-a", "team-a/", "root/team-a", "Root", "ns1/root", "root/root", "."] {
-                let answer = send(method, path, &[(name, value)]);
-                assert_eq!(refused(&answer).0, 404, "{method} {path} {value}");
-                assert!(answer.text().contains("no namespaces"), "{}", answer.text());
-            }
-        }
-        let twice = [("x-vault-namespace", "root"), ("x-vault-namespace", "team-a")];
-        assert_eq!(send(method, path, &twice).status, 404, "{method} {path}");
-    }
-    // In the path, a namespace is none of bulla's paths.
-    for path in ["/v1/team-a/transit/keys/a", "/v1/root/transit/keys/a", "/v1/transit/team-a/transit/keys/a"]
-    {
-        assert_eq!(send("POST", path, &[]).status, 404, "{path}");
-    }
-    assert_eq!(send("POST", "/v1/transit/keys/team-a%2Fa", &[]).status, 400);
-    let none = service.send("LIST", None, "/v1/transit/keys", &[]);
-    assert_eq!(none.status, 404, "no key was made: {}", none.text());
-    for (number, root) in ["", "root", "/root", "root/", "/"].into_iter().enumerate() {
-        let path = format!("/v1/transit/keys/k{number}");
-        send("POST", &path, &[("x-vault-namespace", root)]).ok();
-    }
-}
-
-#[test]
 fn who_may_only_create_learns_nothing_of_a_key_that_exists() {
     use bulla_kms::token::{GrantedKeys, TokenOperation};
     let keystore = crate::support::keystore(&["local"]);

@@ -4,6 +4,7 @@
 //! keywords of JSON Schema that the description uses, and is stricter in one: an object has no
 //! field that is not described.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
@@ -66,6 +67,7 @@ fn json(schema: &Value, body: &[u8]) -> Result<()> {
 /// The operation of a request. Where several templates fit, the one with the fewest parameters
 /// counts, as for the router.
 fn operation(method: &str, path: &str) -> Option<&'static Value> {
+    let path = &*without_namespace(path);
     let parameters = |template: &str| template.matches('{').count();
     let paths = DESCRIPTION["paths"].as_object().unwrap().iter();
     let (_, item) =
@@ -79,6 +81,18 @@ fn operation(method: &str, path: &str) -> Option<&'static Value> {
     };
     let alias = if path.starts_with("/v1/") { item.get(alias) } else { None };
     item.get(method.to_lowercase()).or(alias)
+}
+
+/// A path of Vault without the namespace at its begin.
+fn without_namespace(path: &str) -> Cow<'_, str> {
+    let engines = ["auth", "sys", "transit"];
+    match path.splitn(4, '/').collect::<Vec<_>>()[..] {
+        ["", "v1", name, rest] if !engines.contains(&name) => {
+            let begins = rest.split('/').next().is_some_and(|first| engines.contains(&first));
+            if begins { Cow::Owned(format!("/v1/{rest}")) } else { Cow::Borrowed(path) }
+        }
+        _ => Cow::Borrowed(path),
+    }
 }
 
 fn fits(template: &str, path: &str) -> bool {
