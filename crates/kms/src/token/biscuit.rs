@@ -48,7 +48,11 @@ impl Token {
             let builder = BiscuitBuilder::new().code(datalog::write_grant(grant))?.root_key_id(version);
             builder.build(&root)?.to_base64()
         };
-        Self::checked(mint().map_err(unmade)?)
+        let text = SecretString::from(mint().map_err(unmade)?);
+        // What this module writes from checked names is accepted, so nobody parses it again: that
+        // builds a second token.
+        check_length(&text)?;
+        Ok(Self(text))
     }
 
     /// A weaker token, which the holder can make without the keystore.
@@ -77,6 +81,27 @@ impl Token {
         Ok(Inspection { root_version: token.root_key_id(), blocks })
     }
 
+    /// The ids that revoke its blocks, the grant's first. The signature is not checked.
+    ///
+    /// # Errors
+    /// [`Code::InvalidToken`].
+    ///
+    /// ```
+    /// use bulla_kms::token::{Grant, GrantedKeys, TokenOperation};
+    /// use bulla_kms::{Keystore, Name, Timestamp};
+    ///
+    /// let (keystore, tenant) = (Keystore::in_memory()?, "local".parse::<Name>()?);
+    /// keystore.create_token_root(&tenant)?;
+    /// let hour = Timestamp::from_unix_millis(Timestamp::now()?.unix_millis() + 3_600_000)?;
+    /// let grant = Grant::new(tenant, GrantedKeys::All, vec![TokenOperation::Sign], hour);
+    /// let token = keystore.mint_token(&grant)?;
+    /// assert_eq!(token.revocation_ids()?, [token.inspect()?.blocks[0].revocation_id.clone()]);
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
+    pub fn revocation_ids(&self) -> Result<Vec<String>> {
+        Ok(revocation_ids(self.unverified().map_err(invalid)?.revocation_identifiers()))
+    }
+
     /// The text. Give it only to people who may use the token.
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
@@ -88,10 +113,7 @@ impl Token {
 
     fn checked(text: String) -> Result<Self> {
         let text = SecretString::from(text);
-        if text.expose_secret().len() > MAX_TOKEN_LEN {
-            let message = format!("a token has at most {MAX_TOKEN_LEN} characters");
-            return Err(KmsError::new(Code::InvalidToken, message));
-        }
+        check_length(&text)?;
         let token = Self(text);
         let parsed = token.unverified().map_err(invalid)?;
         if parsed.block_count() > MAX_BLOCKS {
@@ -108,6 +130,14 @@ impl Token {
         }
         Ok(token)
     }
+}
+
+fn check_length(text: &SecretString) -> Result<()> {
+    if text.expose_secret().len() <= MAX_TOKEN_LEN {
+        return Ok(());
+    }
+    let message = format!("a token has at most {MAX_TOKEN_LEN} characters");
+    Err(KmsError::new(Code::InvalidToken, message))
 }
 
 impl FromStr for Token {

@@ -166,6 +166,27 @@ fn append(token: &Token, code: &str) -> String {
 /// Blocks of the holder's own making, with facts and rules that pretend to be the grant, or that
 /// ask for more computing than there is.
 #[test]
+fn every_minted_token_is_read_again() {
+    let (keystore, key) = keystore();
+    let keys = GrantedKeys::These(vec![key.key_id().clone(); 2]);
+    let operations = [TokenOperation::ALL, TokenOperation::ALL].concat();
+    let far = Timestamp::from_unix_millis(253_370_764_799_999).unwrap();
+    for keys in [GrantedKeys::All, keys] {
+        for expires in [after(60), far] {
+            let plain = Grant::new(name("local"), keys.clone(), operations.clone(), expires);
+            let named = plain.clone().holder(Holder::named("ci", "a\"b\n); ä"));
+            let bound = named.clone().policies(vec![name("default"), name("a.b-c_d")]);
+            for grant in [plain, named, bound] {
+                let token = keystore.mint_token(&grant).unwrap();
+                let again: Token = token.expose().parse().unwrap();
+                assert_eq!(again.revocation_ids().unwrap(), token.revocation_ids().unwrap());
+                assert!(keystore.rights(&again, &Revocations::default()).is_ok(), "{grant:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn blocks_of_another_form_are_refused() {
     let (keystore, _) = keystore();
     let token = keystore.mint_token(&grant(GrantedKeys::All, &[TokenOperation::Verify])).unwrap();

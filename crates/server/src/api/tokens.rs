@@ -106,8 +106,7 @@ pub(crate) fn ensure_root(keystore: &Keystore, tenant: &Name) -> bulla_kms::Resu
 
 /// The id that revokes a token, and all tokens that are made from it.
 pub(super) fn last_revocation_id(token: &Token) -> bulla_kms::Result<String> {
-    let last = token.inspect()?.blocks.pop();
-    Ok(last.map(|block| block.revocation_id).unwrap_or_default())
+    Ok(token.revocation_ids()?.pop().unwrap_or_default())
 }
 
 fn minted(token: &Token, expires: Option<Timestamp>) -> bulla_kms::Result<Minted> {
