@@ -24,6 +24,8 @@ pub(crate) enum ApiErrorCode {
     CrossSiteRequest,
     /// The credential's rate limit is reached.
     RateLimited,
+    /// The tenant has as much as its quota permits.
+    QuotaExceeded,
     /// The service is sealed.
     Sealed,
     /// The body is not the JSON that the endpoint takes.
@@ -51,11 +53,12 @@ pub(crate) enum ApiErrorCode {
 impl ApiErrorCode {
     /// All of them.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 16] = [
         Self::Unauthenticated,
         Self::Forbidden,
         Self::CrossSiteRequest,
         Self::RateLimited,
+        Self::QuotaExceeded,
         Self::Sealed,
         Self::MalformedRequest,
         Self::BodyTooLarge,
@@ -75,6 +78,7 @@ impl ApiErrorCode {
             Self::Forbidden => Code::Forbidden.as_str(),
             Self::CrossSiteRequest => "cross_site_request",
             Self::RateLimited => "rate_limited",
+            Self::QuotaExceeded => "quota_exceeded",
             Self::Sealed => "sealed",
             Self::MalformedRequest => "malformed_request",
             Self::BodyTooLarge => "body_too_large",
@@ -100,7 +104,7 @@ impl ApiErrorCode {
             Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::EndpointNotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Self::IdempotencyKeyReused | Self::NoAuditLog => StatusCode::CONFLICT,
+            Self::IdempotencyKeyReused | Self::NoAuditLog | Self::QuotaExceeded => StatusCode::CONFLICT,
         }
     }
 

@@ -162,8 +162,15 @@ impl Fuzzed {
             can_mint_tokens: true,
         };
         let actor = "fuzzer".parse().expect("it is a name");
-        let session =
-            Session { authority, actor, limiter: None, revocation_ids: Vec::new(), acls: Vec::new() };
+        let session = Session {
+            authority,
+            actor,
+            home: None,
+            limiter: None,
+            quota: None,
+            revocation_ids: Vec::new(),
+            acls: Vec::new(),
+        };
         let service = Arc::new(Service::new(config, 1, Box::new(Memory)).expect("the service starts"));
         service.unseal(None).expect("the keystore opens");
         Self {

@@ -29,10 +29,10 @@ mod ui;
 
 pub use self::cluster::{NodeCheckpoint, PublishedCheckpoint, read_peer_checkpoints};
 pub use self::config::{
-    AppRoleConfig, AuditConfig, AuditDurability, CallerConfig, CertificateRoleConfig, Config, EtcdConfig,
-    IssuerConfig, JwtConfig, JwtKeyConfig, JwtUse, KeystoreConfig, LimitsConfig, ListenConfig, LogConfig,
-    LogFormat, LogLevel, PolicyConfig, RequestRate, RoleConfig, ServiceConfig, SocketMode, StoreKind,
-    TlsConfig, TraceConfig, WitnessConfig,
+    AppRoleConfig, AuditConfig, AuditDurability, ByteRate, CallerConfig, CertificateRoleConfig, Config,
+    EtcdConfig, IssuerConfig, JwtConfig, JwtKeyConfig, JwtUse, KeystoreConfig, LimitsConfig, ListenConfig,
+    LogConfig, LogFormat, LogLevel, MountConfig, PolicyConfig, QuotaConfig, RequestRate, RoleConfig,
+    ServiceConfig, SocketMode, StoreKind, TlsConfig, TraceConfig, WitnessConfig,
 };
 pub use self::cosigning::configured_witnesses;
 pub use self::router::openapi;

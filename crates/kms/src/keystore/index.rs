@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU32;
+use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use rpds::HashTrieMapSync;
+use rpds::{HashTrieMapSync, RedBlackTreeSetSync};
 use zeroize::Zeroizing;
 
 use crate::attestation::Attestation;
@@ -14,7 +15,7 @@ use crate::backend::{Backends, KeyMaterial, PrivateKey, hmac_key};
 use crate::encryption::{EnvelopeKind, StoreCipher};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, KeyVersionId, Name, TOKEN_ROOT_PURPOSE};
-use crate::policy::VersionState;
+use crate::policy::{KeyState, VersionState};
 use crate::record::{KeyRecord, VersionRecord};
 
 /// All keys at one moment. A change makes a new index, which shares the unchanged parts with the
@@ -24,10 +25,26 @@ pub(super) struct Index {
     keys: HashTrieMapSync<KeyId, Arc<LoadedKey>>,
     /// The keys by tenant and label.
     labels: HashTrieMapSync<(Name, Name), KeyId>,
+    /// So that what is done for one tenant does not take longer because others have many keys.
+    tenants: HashTrieMapSync<Name, TenantKeys>,
     /// The number of the change that led here.
     generation: u64,
     /// The exclusive or of the bindings of all root keys of tokens.
     token_roots: [u8; 32],
+}
+
+/// The keys of one tenant.
+#[derive(Clone, Default)]
+struct TenantKeys {
+    /// In the order of their names.
+    keys: RedBlackTreeSetSync<KeyId>,
+    /// How many of them are counted.
+    counted: usize,
+}
+
+/// Whether a key counts among those of its tenant.
+fn is_counted(record: &KeyRecord) -> bool {
+    record.state != KeyState::Destroyed && record.key.purpose().as_str() != TOKEN_ROOT_PURPOSE
 }
 
 impl Index {
@@ -61,6 +78,22 @@ impl Index {
         self.labels.get(&(tenant.clone(), label.clone()))
     }
 
+    /// The keys of a tenant after `after`, in the order of their names.
+    pub(super) fn of_tenant<'a>(
+        &'a self,
+        tenant: &Name,
+        after: Option<&'a KeyId>,
+    ) -> impl Iterator<Item = &'a KeyId> {
+        let begin = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let range = (begin, Bound::<&KeyId>::Unbounded);
+        self.tenants.get(tenant).into_iter().flat_map(move |tenant| tenant.keys.range::<KeyId, _>(range))
+    }
+
+    /// See [`Keystore::count_keys`](crate::Keystore::count_keys).
+    pub(super) fn count_keys(&self, tenant: &Name) -> usize {
+        self.tenants.get(tenant).map_or(0, |tenant| tenant.counted)
+    }
+
     pub(super) fn generation(&self) -> u64 {
         self.generation
     }
@@ -82,6 +115,7 @@ impl Index {
                 self.token_roots.iter_mut().zip(binding).for_each(|(byte, other)| *byte ^= other);
             }
         }
+        self.count(&key.record);
         if let Some(label) = self.keys.get(&key_id).and_then(|old| old.record.label.clone()) {
             self.labels.remove_mut(&(key_id.tenant().clone(), label));
         }
@@ -89,6 +123,26 @@ impl Index {
             self.labels.insert_mut((key_id.tenant().clone(), label.clone()), key_id.clone());
         }
         self.keys.insert_mut(key_id, key);
+    }
+
+    /// Counts a key that will be inserted.
+    fn count(&mut self, record: &KeyRecord) {
+        let old = self.keys.get(&record.key);
+        let (is_new, was_counted) = (old.is_none(), old.is_some_and(|old| is_counted(&old.record)));
+        let counts = is_counted(record);
+        if !is_new && was_counted == counts {
+            return;
+        }
+        let tenant = record.key.tenant();
+        if !self.tenants.contains_key(tenant) {
+            self.tenants.insert_mut(tenant.clone(), TenantKeys::default());
+        }
+        if let Some(keys) = self.tenants.get_mut(tenant) {
+            if is_new {
+                keys.keys.insert_mut(record.key.clone());
+            }
+            keys.counted = keys.counted - usize::from(was_counted) + usize::from(counts);
+        }
     }
 }
 

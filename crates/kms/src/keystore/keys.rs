@@ -575,11 +575,23 @@ impl Keystore {
         wanted: &dyn Fn(&KeyId) -> bool,
     ) -> Vec<Attestation> {
         let index = self.index.load_full();
-        let is_next =
-            |key: &KeyId| key.tenant() == tenant && after.is_none_or(|after| key > after) && wanted(key);
-        let mut page: Vec<_> = index.keys().filter(|key| is_next(&key.record.key)).collect();
-        page.sort_unstable_by(|a, b| a.record.key.cmp(&b.record.key));
-        page.into_iter().take(most).map(|key| Attestation::from(&key.record)).collect()
+        let page = index.of_tenant(tenant, after).filter(|key| wanted(key)).take(most);
+        page.filter_map(|key| index.attest(key).ok()).collect()
+    }
+
+    /// How many keys a tenant has, without the destroyed ones and the root keys of its tokens.
+    ///
+    /// ```
+    /// use bulla_kms::{Algorithm, Keystore, NewKey};
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// keystore.create_key(NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519))?;
+    /// assert_eq!(keystore.count_keys(&"local".parse()?), 1);
+    /// assert_eq!(keystore.count_keys(&"other".parse()?), 0);
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
+    pub fn count_keys(&self, tenant: &Name) -> usize {
+        self.index.load().count_keys(tenant)
     }
 
     /// The key of a tenant that has the label.

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bulla_kms::audit_log::Actor;
 use bulla_kms::token::TokenOperation;
-use bulla_kms::{KeyId, Timestamp};
+use bulla_kms::{KeyId, Keystore, Name, Timestamp};
 
 use super::authority::Authority;
+use super::quota::{KeyRoom, TenantQuota};
 use super::rate_limit::RateLimiter;
 use crate::error::{ApiError, ApiErrorCode, Result};
 use crate::policy::Acl;
@@ -16,10 +17,14 @@ use crate::policy::Acl;
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) authority: Authority,
+    /// The tenant of the credential, where the authority is about the keys of a mount.
+    pub(crate) home: Option<Name>,
     /// The name of the caller in the audit log.
     pub(crate) actor: Actor,
     /// None for a caller without a limit. Tokens that were made from each other share one.
     pub(crate) limiter: Option<Arc<RateLimiter>>,
+    /// What the tenant may use; none without a bound.
+    pub(crate) quota: Option<Arc<TenantQuota>>,
     /// The revocation ids of a token's blocks.
     pub(crate) revocation_ids: Vec<String>,
     /// What each set of the authority's policies permits.
@@ -27,10 +32,40 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// The name under which slow work of the caller waits. All tokens that were made from each
-    /// other have one.
-    pub(crate) fn caller(&self) -> &str {
-        self.revocation_ids.first().map_or(self.actor.as_str(), String::as_str)
+    /// The tenant of the credential.
+    pub(crate) fn home(&self) -> &Name {
+        self.home.as_ref().unwrap_or(&self.authority.tenant)
+    }
+
+    /// The same caller at a mount, where the keys are those of another tenant.
+    pub(crate) fn at_mount(&self, keys_tenant: &Name) -> Self {
+        Self {
+            authority: Authority { tenant: keys_tenant.clone(), ..self.authority.clone() },
+            home: Some(self.home().clone()),
+            actor: self.actor.clone(),
+            limiter: self.limiter.clone(),
+            quota: self.quota.clone(),
+            revocation_ids: self.revocation_ids.clone(),
+            acls: self.acls.clone(),
+        }
+    }
+
+    /// The name under which slow work of the caller waits, and how much of it is done at once, if
+    /// that has a bound. All tokens that were made from each other have one name, and so have all
+    /// callers of a tenant with such a quota.
+    pub(crate) fn slow_jobs(&self) -> (&str, Option<usize>) {
+        if let Some((queue, most)) = self.quota.as_ref().and_then(|quota| quota.slow_jobs()) {
+            return (queue, Some(most));
+        }
+        (self.revocation_ids.first().map_or(self.actor.as_str(), String::as_str), None)
+    }
+
+    /// Room for one more key of the tenant, until it is dropped.
+    ///
+    /// # Errors
+    /// The tenant has as many keys as it may have.
+    pub(crate) fn room_for_key(&self, keystore: &Keystore) -> Result<KeyRoom> {
+        KeyRoom::hold(self.quota.as_ref(), keystore, &self.authority.tenant)
     }
 
     /// # Errors
@@ -54,9 +89,15 @@ impl Session {
     /// Counts so many requests.
     ///
     /// # Errors
-    /// The caller has made too many.
+    /// The caller has made too many, or the tenant.
     pub(crate) fn count(&self, requests: u32) -> Result<()> {
-        let Some(limiter) = &self.limiter else { return Ok(()) };
+        if let Some(limiter) = &self.limiter {
+            Self::take(limiter, requests)?;
+        }
+        self.quota.as_ref().map_or(Ok(()), |quota| quota.count_requests(requests))
+    }
+
+    fn take(limiter: &RateLimiter, requests: u32) -> Result<()> {
         limiter.take(requests).map_err(|wait| {
             let message = format!("too many requests: try again in {} ms", wait.as_millis() + 1);
             ApiError::new(ApiErrorCode::RateLimited, message)
@@ -134,8 +175,10 @@ mod tests {
                 expires: None,
                 can_mint_tokens: false,
             },
+            home: None,
             actor: "somebody".parse().unwrap(),
             limiter: None,
+            quota: None,
             revocation_ids: Vec::new(),
             acls: Vec::new(),
         }

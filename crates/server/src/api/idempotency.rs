@@ -293,8 +293,15 @@ mod tests {
             can_mint_tokens: false,
         };
         let actor = "caller".parse().unwrap();
-        let session =
-            Session { authority, actor, limiter: None, revocation_ids: Vec::new(), acls: Vec::new() };
+        let session = Session {
+            authority,
+            actor,
+            home: None,
+            limiter: None,
+            quota: None,
+            revocation_ids: Vec::new(),
+            acls: Vec::new(),
+        };
         Peer { connection: Arc::new(Proven(Arc::new(session))), caller_slot: None }
     }
 

@@ -119,7 +119,9 @@ async fn create(
     if let Some(backend) = backend {
         new.backend = backend.to_string();
     }
+    let room = caller.session.room_for_key(&caller.unsealed.keystore)?;
     let key = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
+        let _room = room;
         let key = keystore.create_key(new)?;
         keystore.attest(key.key_id())
     });

@@ -91,8 +91,8 @@ pub(crate) struct MadeLogin {
     pub(crate) role: RoleToken,
 }
 
-/// Verifies a JWT, and mints the token of the role. Without a tenant, only one may have a role of this
-/// name.
+/// Verifies a JWT, and mints the token of the role. Without a tenant, only one may have a role of
+/// this name.
 ///
 /// # Errors
 /// The login is refused; the service is sealed; a key of the role does not exist.
@@ -148,11 +148,14 @@ pub(crate) async fn mint_login(worker: &Worker, role: RoleToken, holder: Holder)
     // The audit log names who logs in as the one who makes the token.
     let session = Session {
         authority,
+        home: None,
         actor: holder.as_str().parse()?,
         limiter: None,
+        quota: worker.service.quotas().of(&role.tenant),
         revocation_ids: Vec::new(),
         acls: Vec::new(),
     };
+    session.count(1)?;
     let session = Arc::new(session);
     let minting = worker.run_blocking(&unsealed, &session, move |keystore| {
         let keys = granted_keys(keystore, &role)?;

@@ -304,7 +304,9 @@ async fn import(
     let brought = ImportSource::new(&caller, private_key, wrapped_key, public_key)?;
     let tenant = caller.session.authority.tenant.clone();
     let rotation = rotation.map(Into::into).unwrap_or_default();
+    let room = caller.session.room_for_key(&caller.unsealed.keystore)?;
     let made = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
+        let _room = room;
         let key = brought.read(keystore)?;
         let mut new = NewKey::new(tenant, purpose, key.algorithm())
             .exportable(exportable)

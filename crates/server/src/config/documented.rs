@@ -39,6 +39,7 @@ fn everything() -> Config {
             request_rate: Some(RequestRate { per_second: one, burst: one }),
             ..LimitsConfig::default()
         },
+        quota: vec![quota()],
         audit: AuditConfig { cosignature_quorum: Some(1), ..AuditConfig::default() },
         witness: vec![WitnessConfig {
             url: "https://witness.example.org".to_owned(),
@@ -57,6 +58,7 @@ fn everything() -> Config {
         role: vec![role()],
         approle: vec![approle()],
         certificate_role: vec![certificate_role()],
+        mount: vec![mount()],
         policy: vec![PolicyConfig {
             name: "a".parse().unwrap(),
             tenant: "local".parse().unwrap(),
@@ -83,6 +85,22 @@ fn jwt() -> JwtConfig {
             max_lifetime_seconds: 1,
         }],
     }
+}
+
+fn quota() -> QuotaConfig {
+    let one = std::num::NonZeroU32::MIN;
+    QuotaConfig {
+        tenant: "local".parse().ok(),
+        request_rate: Some(RequestRate { per_second: one, burst: one }),
+        byte_rate: Some(ByteRate { per_second: one.into(), burst: one.into() }),
+        max_slow_jobs: NonZeroUsize::new(1),
+        max_keys: Some(1),
+    }
+}
+
+fn mount() -> MountConfig {
+    let payments: Name = "payments".parse().unwrap();
+    MountConfig { tenant: "local".parse().unwrap(), path: payments.clone(), keys_tenant: payments }
 }
 
 fn issuer() -> IssuerConfig {

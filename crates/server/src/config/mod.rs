@@ -10,7 +10,9 @@ mod limits;
 mod listen;
 mod log;
 mod login;
+mod mount;
 mod policy;
+mod quota;
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
@@ -35,8 +37,10 @@ pub use self::log::{LogConfig, LogFormat, LogLevel, TraceConfig};
 pub(crate) use self::login::RoleToken;
 pub(crate) use self::login::is_protected;
 pub use self::login::{IssuerConfig, JwtUse, RoleConfig};
+pub(crate) use self::mount::ENGINE_PATHS;
+pub use self::mount::MountConfig;
 pub use self::policy::PolicyConfig;
-pub use crate::access::RequestRate;
+pub use crate::access::{ByteRate, QuotaConfig, RequestRate};
 
 /// Everything that `bulla serve` can be told. Each table of the file is a field here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +54,8 @@ pub struct Config {
     pub listen: Vec<ListenConfig>,
     /// The limits of requests.
     pub limits: LimitsConfig,
+    /// What each tenant may use of the service.
+    pub quota: Vec<QuotaConfig>,
     /// The audit log.
     pub audit: AuditConfig,
     /// The witnesses that cosign the audit log's checkpoints.
@@ -64,6 +70,8 @@ pub struct Config {
     pub approle: Vec<AppRoleConfig>,
     /// What a client certificate gives.
     pub certificate_role: Vec<CertificateRoleConfig>,
+    /// Mounts of the transit engine beside `transit/`.
+    pub mount: Vec<MountConfig>,
     /// Files with policies, which roles and tokens name.
     pub policy: Vec<PolicyConfig>,
     /// The JWTs that the service signs, if it is an issuer.
@@ -270,6 +278,8 @@ impl Config {
         approle::check(&self.approle)?;
         certificate_role::check(&self.certificate_role)?;
         policy::check(&self.policy)?;
+        quota::check(&self.quota, &self.limits)?;
+        mount::check(&self.mount, &NO_NAMESPACES)?;
         self.jwt.as_ref().map_or(Ok(()), JwtConfig::check)?;
         let (mut users, mut certificates) = (HashSet::new(), HashSet::new());
         for caller in &self.caller {
@@ -311,7 +321,9 @@ impl Config {
         let approles = self.approle.iter().map(|role| &role.tenant);
         let certificates = self.certificate_role.iter().map(|role| &role.tenant);
         let policies = self.policy.iter().map(|policy| &policy.tenant);
-        let others = policies.chain([&self.service.operator_tenant]);
+        let quotas = self.quota.iter().filter_map(|quota| quota.tenant.as_ref());
+        let mounts = self.mount.iter().flat_map(|mount| [&mount.tenant, &mount.keys_tenant]);
+        let others = policies.chain(quotas).chain(mounts).chain([&self.service.operator_tenant]);
         callers.chain(roles).chain(approles).chain(certificates).chain(others)
     }
 
@@ -613,6 +625,33 @@ mod tests {
             &certificates(""),
             &certificates("common_names = [\"a\"]\nkeys = []"),
             &(certificates("uris = [\"a\"]") + &certificates("uris = [\"a\"]")),
+        ] {
+            assert_eq!(load(text, &[]).unwrap_err().code, Code::InvalidArgument, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_quota_or_a_mount_that_contradicts_itself_is_refused() {
+        let mount = |path: &str, keys: &str| {
+            format!("[[mount]]\ntenant = \"a\"\npath = \"{path}\"\nkeys_tenant = \"{keys}\"\n")
+        };
+        let rate = "byte_rate = { per_second = 1000, burst = 33554432 }";
+        load(&(mount("x", "b") + &mount("y", "c") + "[[quota]]\n" + rate), &[]).unwrap();
+        for text in [
+            "[[quota]]",
+            "[[quota]]\ntenant = \"auth\"\nmax_keys = 1",
+            "[[quota]]\nmax_keys = 1\n[[quota]]\nmax_keys = 2",
+            "[[quota]]\ntenant = \"a\"\nmax_keys = 1\n[[quota]]\ntenant = \"a\"\nmax_keys = 1",
+            "[[quota]]\nmax_slow_jobs = 0",
+            "[[quota]]\nrequest_rate = { per_second = 0, burst = 1 }",
+            "[[quota]]\nbyte_rate = { per_second = 1000, burst = 1000 }",
+            &mount("sys", "b"),
+            &mount("sign", "b"),
+            &mount("x/y", "b"),
+            &mount("x", "a"),
+            &mount("x", "transit"),
+            &(mount("x", "b") + &mount("x", "c")),
+            &(mount("x", "b") + &mount("y", "b")),
         ] {
             assert_eq!(load(text, &[]).unwrap_err().code, Code::InvalidArgument, "{text}");
         }

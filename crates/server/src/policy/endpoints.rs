@@ -165,6 +165,10 @@ impl Endpoint {
             names.push("");
         }
         let (last, before) = parts.split_last().expect("a text has a part");
+        // The engine may have other mounts: the settings say which.
+        if names[0] == "transit" && !["auth", "sys"].contains(&parts[0]) && parts.len() > 1 {
+            names[0] = parts[0];
+        }
         let matches = |(part, name): (&&str, &&str)| part == name || *part == "+" || *name == "+";
         if parts.len() > names.len() || (!is_prefix && parts.len() != names.len()) {
             return false;

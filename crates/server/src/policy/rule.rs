@@ -265,6 +265,13 @@ impl Rule {
         &self.path
     }
 
+    /// The mount beside `transit/` at which the rule permits something, and the line.
+    pub(crate) fn mount(&self) -> Option<(&str, usize)> {
+        let (mount, _) = self.path.split_once('/')?;
+        let is_other = !["+", "auth", "sys", "transit"].contains(&mount);
+        (is_other && !self.permissions.capabilities.denies()).then_some((mount, self.line))
+    }
+
     /// # Errors
     /// The rule permits what nothing of bulla does.
     fn check(&self) -> Result<()> {

@@ -23,7 +23,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use tokio::time::timeout;
 use zeroize::Zeroize as _;
 
-use super::caller::{Caller, Peer};
+use super::caller::{Caller, Peer, quota_of};
+use crate::access::BodyCount;
 use crate::error::{ApiError, ApiErrorCode, Result};
 use crate::service::{BodyReservation, Worker};
 
@@ -108,6 +109,9 @@ impl BodyContent {
         if announced > most {
             return Err(too_large());
         }
+        let mut quota = BodyCount::new(quota_of(parts));
+        // Refused before it arrives, if its length is known.
+        quota.add(announced)?;
         let mut bytes = Vec::with_capacity(announced);
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|_| ApiError::malformed("the body ended before its end"))?;
@@ -120,6 +124,9 @@ impl BodyContent {
                 return Err(KmsError::new(Code::Busy, message).into());
             }
             append(&mut bytes, &data);
+            if bytes.len() > announced {
+                quota.add(data.len())?;
+            }
         }
         Ok(Self { bytes, _counted: counted })
     }

@@ -11,9 +11,9 @@ use bulla_kms::{KeyRef, Timestamp};
 use rustls::pki_types::CertificateDer;
 
 use super::cross_site::{ConnectionProof, check_site};
-use super::namespace::Namespace;
+use super::namespace::{MountPath, Namespace};
 use super::under_policies::check_path;
-use crate::access::{Epoch, Session};
+use crate::access::{Epoch, Session, TenantQuota};
 use crate::error::{ApiError, ApiErrorCode, Result};
 use crate::service::{BatchCost, UnsealedService, Worker};
 
@@ -171,8 +171,8 @@ impl Caller {
     /// Verifies the credential, without counting the request.
     ///
     /// # Errors
-    /// The request has no credential, the credential is refused or is one of another namespace, or the
-    /// service is sealed.
+    /// The request has no credential, the credential is refused or is one of another namespace, or
+    /// the service is sealed.
     pub(crate) fn verified(parts: &Parts, worker: &Worker) -> Result<Self> {
         let token = token(&parts.headers)?;
         let connection = parts.extensions.get::<Peer>();
@@ -202,6 +202,10 @@ impl Caller {
         if let Some(namespace) = parts.extensions.get::<Namespace>() {
             namespace.check(&session)?;
         }
+        let session = match parts.extensions.get::<MountPath>() {
+            Some(mount) => at_mount(worker, &session, mount)?,
+            None => session,
+        };
         Ok(Self { session, unsealed })
     }
 
@@ -236,6 +240,21 @@ impl Caller {
         // The policies may be others now.
         if now.session.acls.is_empty() { Ok(()) } else { now.permitted(parts).map(drop) }
     }
+}
+
+/// A caller at a mount beside `transit/`.
+///
+/// # Errors
+/// The caller's tenant has no such mount.
+fn at_mount(worker: &Worker, session: &Session, mount: &MountPath) -> Result<Arc<Session>> {
+    let mounts = worker.service.mounts();
+    let keys_tenant = mounts.keys_tenant(&session.authority.tenant, mount.as_str());
+    keys_tenant.map(|keys| Arc::new(session.at_mount(keys))).ok_or_else(ApiError::forbidden)
+}
+
+/// What the tenant of a verified caller may use of the service; none without a bound, or a caller.
+pub(super) fn quota_of(parts: &Parts) -> Option<Arc<TenantQuota>> {
+    parts.extensions.get::<Verified>().and_then(|verified| verified.session.quota.clone())
 }
 
 /// The credential that was verified when the head of a request arrived. The request carries it as

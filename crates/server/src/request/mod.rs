@@ -16,6 +16,6 @@ pub(crate) use self::caller::{
     Caller, CallerSlot, CertificateChain, Connection, ConnectionCaller, Peer, token,
 };
 pub(crate) use self::cross_site::ConnectionProof;
-pub(crate) use self::namespace::{Namespace, enter_namespace};
+pub(crate) use self::namespace::{MountPath, Namespace, enter_namespace};
 pub(crate) use self::parameters::{Path, Query, resolve_key, resolve_version};
 pub(crate) use self::under_policies::ParameterRules;

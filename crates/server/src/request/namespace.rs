@@ -1,10 +1,11 @@
-//! Vault's namespaces. The namespace of a tenant has the tenant's name: a token reaches the keys of
-//! its tenant there, and nothing in any other namespace.
+//! Vault's namespaces, and mounts in them. The namespace of a tenant has the tenant's name: a token
+//! reaches the keys of its tenant there, and nothing in any other namespace.
 
 use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderMap, Request, Uri};
 
 use crate::access::Session;
+use crate::config::ENGINE_PATHS;
 use crate::error::{ApiError, Result};
 
 /// The headers in which clients name a namespace.
@@ -35,8 +36,22 @@ impl Namespace {
     }
 }
 
-/// Takes the namespace out of the path of a request, so that routes and policies see the path within
-/// it: `/v1/team-a/transit/keys` is `/v1/transit/keys` in `team-a`, as it is with the header.
+/// The path of another mount of the transit engine that a request names: an extension of the
+/// request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MountPath(String);
+
+impl MountPath {
+    /// Its path, which may be that of no mount.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Takes the namespace out of the path of a request, so that routes and policies see the path
+/// within it: `/v1/team-a/transit/keys` is `/v1/transit/keys` in `team-a`, as it is with the
+/// header. The path of another mount becomes `transit`. It is not looked up here, so every name of
+/// a mount is answered alike.
 ///
 /// A namespace in another one has the names of both, as in Vault. No tenant has such a name.
 pub(crate) fn enter_namespace<B>(request: &mut Request<B>) {
@@ -44,9 +59,12 @@ pub(crate) fn enter_namespace<B>(request: &mut Request<B>) {
         return;
     }
     let mut names = named_by_headers(request.headers());
-    if let Some((name, uri)) = split_path(request.uri()) {
-        names.push(name);
+    if let Some(Split { namespace, mount, uri }) = split_path(request.uri()) {
+        names.extend(namespace);
         *request.uri_mut() = uri;
+        if let Some(mount) = mount {
+            request.extensions_mut().insert(MountPath(mount));
+        }
     }
     if !names.is_empty() {
         request.extensions_mut().insert(Namespace(names.join("/")));
@@ -67,24 +85,70 @@ fn named_by_headers(headers: &HeaderMap) -> Vec<String> {
     names
 }
 
-/// The namespace at the begin of a path, and the path without it.
-fn split_path(uri: &Uri) -> Option<(String, Uri)> {
+/// The parts of a path before those that routes know, and the path without them.
+struct Split {
+    namespace: Option<String>,
+    mount: Option<String>,
+    uri: Uri,
+}
+
+fn split_path(uri: &Uri) -> Option<Split> {
     let below = uri.path_and_query()?.as_str().strip_prefix(PREFIX)?;
-    let (name, rest) = below.split_once('/')?;
-    let is_first = |text: &str| FIRST_PARTS.contains(&text);
-    let follows = rest.split(['/', '?']).next()?;
-    if name.is_empty() || is_first(name) || !is_first(follows) {
+    let (first, rest) = below.split_once('/')?;
+    if FIRST_PARTS.contains(&first) || first.is_empty() {
         return None;
     }
-    let path = format!("{PREFIX}{rest}").parse::<PathAndQuery>().ok()?;
+    let begin = |text: &str| text.split(['/', '?']).next().unwrap_or_default().to_owned();
+    let second = begin(rest);
+    let is_engine = |part: &str| ENGINE_PATHS.contains(&part);
+    let (namespace, mount, path) = if FIRST_PARTS.contains(&second.as_str()) {
+        (Some(first), None, format!("{PREFIX}{rest}"))
+    } else if is_engine(&second) {
+        (None, Some(first), format!("{PREFIX}transit/{rest}"))
+    } else {
+        let (mount, within) = rest.split_once('/').filter(|(mount, _)| !mount.is_empty())?;
+        if !is_engine(&begin(within)) {
+            return None;
+        }
+        (Some(first), Some(mount), format!("{PREFIX}transit/{within}"))
+    };
     let mut parts = uri.clone().into_parts();
-    parts.path_and_query = Some(path);
-    Some((name.to_owned(), Uri::from_parts(parts).ok()?))
+    parts.path_and_query = Some(path.parse::<PathAndQuery>().ok()?);
+    let uri = Uri::from_parts(parts).ok()?;
+    Some(Split { namespace: namespace.map(str::to_owned), mount: mount.map(str::to_owned), uri })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn mount(path: &str) -> (String, Option<String>, Option<String>) {
+        let mut request = Request::builder().uri(path).body(()).unwrap();
+        enter_namespace(&mut request);
+        let namespace = request.extensions().get::<Namespace>().map(|namespace| namespace.0.clone());
+        let mount = request.extensions().get::<MountPath>().map(|mount| mount.0.clone());
+        (request.uri().to_string(), namespace, mount)
+    }
+
+    #[test]
+    fn another_mount_is_in_the_path_whether_or_not_it_is_there() {
+        for (path, expected, namespace, name) in [
+            ("/v1/pay/keys?list=true", "/v1/transit/keys?list=true", None, Some("pay")),
+            ("/v1/pay/sign/a/sha2-256", "/v1/transit/sign/a/sha2-256", None, Some("pay")),
+            ("/v1/team/pay/wrapping_key", "/v1/transit/wrapping_key", Some("team"), Some("pay")),
+            ("/v1/transit/sign/a", "/v1/transit/sign/a", None, None),
+            ("/v1/team/transit/sign/a", "/v1/transit/sign/a", Some("team"), None),
+            ("/v1/pay/nothing", "/v1/pay/nothing", None, None),
+            ("/v1/a/team/pay/sign/a", "/v1/a/team/pay/sign/a", None, None),
+            ("/v1/sys/sign/a", "/v1/sys/sign/a", None, None),
+            ("/v1//sign/a", "/v1//sign/a", None, None),
+            ("/v1/team//sign/a", "/v1/team//sign/a", None, None),
+        ] {
+            let (uri, namespace_of, mount) = mount(path);
+            let found = (uri.as_str(), namespace_of.as_deref(), mount.as_deref());
+            assert_eq!(found, (expected, namespace, name), "{path}");
+        }
+    }
 
     fn entered(path: &str, headers: &[(&str, &str)]) -> (String, Option<String>) {
         let mut request = Request::builder().uri(path);

@@ -14,6 +14,7 @@ use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::caller::Caller;
+use super::namespace::MountPath;
 use crate::access::{Authority, Session};
 use crate::error::{ApiError, ApiErrorCode, Result};
 use crate::policy::{Capability, Demand, Endpoint, Permissions, seconds_of};
@@ -117,6 +118,11 @@ impl Caller {
         let path = decoded(parts.uri.path()).ok_or_else(ApiError::forbidden)?;
         let endpoint = Endpoint::at(&path);
         let capability = self.capability(parts, &path, endpoint).ok_or_else(ApiError::forbidden)?;
+        // Policies are about the path as the caller wrote it, within the namespace.
+        let path = match parts.extensions.get::<MountPath>() {
+            Some(mount) => path.replacen("transit", mount.as_str(), 1),
+            None => path,
+        };
         // As in Vault, the path of a list ends with a slash.
         let path = match capability {
             Capability::List if !path.ends_with('/') => Cow::Owned(format!("{path}/")),
@@ -182,8 +188,10 @@ impl Caller {
         let operations = authority.operations.intersection(operations);
         let session = Session {
             authority: Authority { operations, ..authority.clone() },
+            home: session.home.clone(),
             actor: session.actor.clone(),
             limiter: session.limiter.clone(),
+            quota: session.quota.clone(),
             revocation_ids: session.revocation_ids.clone(),
             acls: session.acls.clone(),
         };

@@ -8,7 +8,7 @@ use ring::digest::{SHA256, digest};
 use rustls::pki_types::CertificateDer;
 
 use super::tls::CertificateValidity;
-use crate::access::{Authority, NodeCount, OperationSet, RateLimiter, Session};
+use crate::access::{Authority, OperationSet, RateLimiter, Session, TenantQuotas};
 use crate::config::{CallerConfig, Config};
 use crate::request::{CertificateChain, ConnectionProof};
 
@@ -75,11 +75,11 @@ pub(super) struct NamedCallers {
 }
 
 impl NamedCallers {
-    /// `nodes` share the rates of the callers.
+    /// Nodes share the rates of the callers, as they share those of the quotas.
     ///
     /// # Errors
     /// The name of a caller is not valid.
-    pub(super) fn new(config: &Config, nodes: &NodeCount) -> Result<Self> {
+    pub(super) fn new(config: &Config, quotas: &TenantQuotas) -> Result<Self> {
         let mut peers = Self::default();
         if config.service.development {
             let authority = Authority {
@@ -92,15 +92,17 @@ impl NamedCallers {
             };
             let session = Session {
                 authority,
+                home: None,
                 actor: "development".parse()?,
                 limiter: None,
+                quota: quotas.of(&config.service.operator_tenant),
                 revocation_ids: Vec::new(),
                 acls: Vec::new(),
             };
             peers.everybody = Some(Arc::new(session));
         }
         for caller in &config.caller {
-            let session = Arc::new(session(caller, config, nodes)?);
+            let session = Arc::new(session(caller, config, quotas)?);
             if let Some(uid) = caller.uid {
                 peers.by_uid.insert(uid, session);
             } else if let Some(digest) = &caller.certificate_sha256 {
@@ -124,7 +126,7 @@ impl NamedCallers {
     }
 }
 
-fn session(caller: &CallerConfig, config: &Config, nodes: &NodeCount) -> Result<Session> {
+fn session(caller: &CallerConfig, config: &Config, quotas: &TenantQuotas) -> Result<Session> {
     let operations = match &caller.operations {
         None => OperationSet::UNNAMED,
         Some(operations) => operations.iter().collect(),
@@ -137,11 +139,13 @@ fn session(caller: &CallerConfig, config: &Config, nodes: &NodeCount) -> Result<
         expires: None,
         can_mint_tokens: caller.can_mint_tokens,
     };
-    let limiter = config.limits.request_rate.map(|rate| Arc::new(RateLimiter::new(rate, nodes)));
+    let limiter = config.limits.request_rate.map(|rate| Arc::new(RateLimiter::new(rate, quotas.nodes())));
     Ok(Session {
         authority,
+        home: None,
         actor: caller.name.parse()?,
         limiter,
+        quota: quotas.of(&caller.tenant),
         revocation_ids: Vec::new(),
         acls: Vec::new(),
     })
@@ -152,6 +156,11 @@ mod tests {
     use bulla_kms::token::TokenOperation;
 
     use super::*;
+    use crate::access::NodeCount;
+
+    fn no_quotas() -> TenantQuotas {
+        TenantQuotas::new(&[], &NodeCount::one(), None)
+    }
 
     fn certificate(end: i32) -> Evidence {
         let mut params = rcgen::CertificateParams::new(vec!["robot".to_owned()]).unwrap();
@@ -173,7 +182,7 @@ mod tests {
                 keys: None,
                 can_mint_tokens: true,
             };
-            let authority = session(&caller, &Config::default(), &NodeCount::one()).unwrap().authority;
+            let authority = session(&caller, &Config::default(), &no_quotas()).unwrap().authority;
             let others = TokenOperation::ALL.iter().filter(|one| **one != TokenOperation::ExportPlaintext);
             assert!(
                 caller.operations.is_some() || others.copied().all(|one| authority.permits_in_tenant(one))
@@ -199,7 +208,7 @@ mod tests {
                 can_mint_tokens: false,
             };
             let config = Config { caller: vec![caller], ..Config::default() };
-            let peers = NamedCallers::new(&config, &NodeCount::one()).unwrap();
+            let peers = NamedCallers::new(&config, &no_quotas()).unwrap();
             assert_eq!(peers.session(&evidence).is_some(), is_valid, "until {end}");
         }
     }

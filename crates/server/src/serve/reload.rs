@@ -9,10 +9,10 @@ use bulla_kms::{Result, Timestamp};
 use super::named_callers::NamedCallers;
 use super::tls;
 use super::tls::{ListenerTls, LoadedCertificate};
-use crate::access::NodeCount;
+use crate::access::TenantQuotas;
 use crate::config::{Config, ListenConfig};
 use crate::login::Logins;
-use crate::service::{Policies, Service};
+use crate::service::{Mounts, Policies, Service};
 
 /// The settings that a reload replaces while the service runs. `Service` has the list of revoked
 /// tokens.
@@ -29,7 +29,7 @@ impl LiveSettings {
     /// # Errors
     /// A certificate or a key cannot be used; the name of a caller is not valid.
     pub(super) fn new(service: Arc<Service>, config: Config) -> Result<Self> {
-        let (peers, now) = (NamedCallers::new(&config, service.nodes())?, Timestamp::now()?);
+        let (peers, now) = (NamedCallers::new(&config, &service.quotas())?, Timestamp::now()?);
         let load = |listen: &ListenConfig| -> Result<Option<ListenerTls>> {
             let Some(settings) = &listen.tls else { return Ok(None) };
             let loaded = tls::load(settings)?;
@@ -62,7 +62,8 @@ impl LiveSettings {
     pub(super) fn reload(&self, mut new: Config) -> Result<Vec<&'static str>> {
         let mut config = self.config.lock().unwrap_or_else(PoisonError::into_inner);
         new.service.development = config.service.development;
-        let (peers, certificates) = read(&new, self.service.nodes())?;
+        let quotas = TenantQuotas::new(&new.quota, self.service.nodes(), Some(&self.service.quotas()));
+        let (peers, certificates) = read(&new, &quotas)?;
         let logins = Logins::new(&new, &self.service.logins())?;
         let policies = Policies::new(&new)?;
         self.service.reload_revocations()?;
@@ -74,6 +75,8 @@ impl LiveSettings {
         }
         self.report_certificate_expiry();
         self.peers.store(Arc::new(peers));
+        self.service.set_quotas(quotas);
+        self.service.set_mounts(Mounts::new(&new.mount));
         self.service.set_limits(new.limits);
         self.service.set_logins(logins);
         self.service.set_policies(policies);
@@ -81,9 +84,10 @@ impl LiveSettings {
         let needing_restart = config.needing_restart(&new);
         // The settings that need a restart keep their old values, and the next reload compares with
         // these.
-        (config.limits, config.caller) = (new.limits, new.caller);
+        (config.limits, config.quota, config.caller) = (new.limits, new.quota, new.caller);
         (config.issuer, config.role, config.approle) = (new.issuer, new.role, new.approle);
         (config.certificate_role, config.policy, config.jwt) = (new.certificate_role, new.policy, new.jwt);
+        config.mount = new.mount;
         Ok(needing_restart)
     }
 }
@@ -94,9 +98,9 @@ type Certificates = Vec<(Option<std::net::SocketAddr>, LoadedCertificate)>;
 ///
 /// # Errors
 /// The settings contradict each other; a certificate or a key cannot be used, or has expired.
-pub(super) fn read(config: &Config, nodes: &NodeCount) -> Result<(NamedCallers, Certificates)> {
+pub(super) fn read(config: &Config, quotas: &TenantQuotas) -> Result<(NamedCallers, Certificates)> {
     config.check()?;
-    let (peers, now) = (NamedCallers::new(config, nodes)?, Timestamp::now()?);
+    let (peers, now) = (NamedCallers::new(config, quotas)?, Timestamp::now()?);
     let mut certificates = Vec::new();
     for listen in &config.listen {
         if let Some(settings) = &listen.tls {

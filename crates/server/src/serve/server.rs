@@ -24,7 +24,7 @@ use super::listener::{ConnectionLimit, network_share, permitted_files};
 use super::named_callers::Evidence;
 use super::reload::{self, LiveSettings};
 use super::tls::ListenerTls;
-use crate::access::NodeCount;
+use crate::access::{NodeCount, TenantQuotas};
 use crate::config::Config;
 use crate::service::{KeystoreSource, Policies, Service, WorkerState};
 
@@ -120,7 +120,7 @@ impl Server {
     /// # Errors
     /// The settings contradict each other; a certificate or a key cannot be used, or has expired.
     pub fn check(config: &Config) -> Result<()> {
-        reload::read(config, &NodeCount::one())?;
+        reload::read(config, &TenantQuotas::new(&config.quota, &NodeCount::one(), None))?;
         Policies::new(config).map(|_| ())
     }
 

@@ -57,6 +57,8 @@ struct PoolState {
 struct CallerJobs {
     waiting: VecDeque<Job>,
     running: usize,
+    /// How many may run.
+    max_running: usize,
     /// How many bytes the results of jobs will have whose caller waits for them.
     results: usize,
     /// Whether the caller is among those who have turns.
@@ -104,15 +106,16 @@ impl BlockingPool {
         Arc::new(Self { limits, state: Mutex::default() })
     }
 
-    /// Does all steps of a job, each on a thread that may wait. Its result will have so many bytes.
-    /// If the future is dropped, no further step begins.
+    /// Does all steps of a job, each on a thread that may wait. `max_running` bounds how many jobs
+    /// of the caller are done at once, below what the pool permits. The result will have so many
+    /// bytes. If the future is dropped, no further step begins.
     ///
     /// # Errors
     /// Too many jobs of the caller wait, or their results are too long; a step panicked; the
     /// service stops.
     pub(super) async fn run<T: Send + 'static>(
         self: &Arc<Self>,
-        caller: &str,
+        (caller, max_running): (&str, Option<usize>),
         results: usize,
         mut step: impl FnMut() -> JobStep<T> + Send + 'static,
     ) -> Result<T> {
@@ -132,7 +135,7 @@ impl BlockingPool {
                 }
             }
         };
-        let _ticket = self.begin(caller, results, Box::new(step))?;
+        let _ticket = self.begin((caller, max_running), results, Box::new(step))?;
         receiver.await.map_err(|_| match self.state().closed {
             true => KmsError::new(Code::ShuttingDown, "the service stops").into(),
             false => ApiError::panicked(),
@@ -141,7 +144,7 @@ impl BlockingPool {
 
     fn begin(
         self: &Arc<Self>,
-        caller: &str,
+        (caller, max_running): (&str, Option<usize>),
         results: usize,
         step: Box<dyn FnMut() -> bool + Send>,
     ) -> Result<JobTicket<'_>> {
@@ -157,9 +160,11 @@ impl BlockingPool {
             return Err(KmsError::new(Code::Busy, message).into());
         }
         jobs.results += results;
+        jobs.max_running = max_running
+            .map_or(self.limits.max_threads_per_caller, |most| most.min(self.limits.max_threads_per_caller));
         let id = state.next_id;
         state.next_id += 1;
-        state.put(&caller, Job { id, step }, self.limits);
+        state.put(&caller, Job { id, step });
         if state.threads < self.limits.max_threads && !state.turns.is_empty() {
             state.threads += 1;
             let work = Arc::clone(self);
@@ -173,7 +178,7 @@ impl BlockingPool {
     fn work(&self) {
         loop {
             let mut state = self.state();
-            let Some((caller, mut job)) = state.take(self.limits) else {
+            let Some((caller, mut job)) = state.take() else {
                 state.threads -= 1;
                 return;
             };
@@ -181,7 +186,7 @@ impl BlockingPool {
             // A job that panicked is dropped, so its caller gets an error.
             let more = catch_unwind(AssertUnwindSafe(|| (job.step)())).unwrap_or(false);
             let left = if more { Some(job) } else { drop_apart(job) };
-            self.state().give_back(&caller, left, self.limits);
+            self.state().give_back(&caller, left);
         }
     }
 
@@ -208,24 +213,24 @@ fn drop_apart(job: Job) -> Option<Job> {
 
 impl PoolState {
     /// Puts a job at the end of its caller's queue.
-    fn put(&mut self, caller: &Arc<str>, job: Job, limits: PoolLimits) {
+    fn put(&mut self, caller: &Arc<str>, job: Job) {
         self.callers.entry(Arc::clone(caller)).or_default().waiting.push_back(job);
-        self.give_turn(caller, limits);
+        self.give_turn(caller);
     }
 
     /// Lets a caller have a turn, if it has a job for one.
-    fn give_turn(&mut self, caller: &Arc<str>, limits: PoolLimits) {
+    fn give_turn(&mut self, caller: &Arc<str>) {
         let Some(jobs) = self.callers.get_mut(caller) else { return };
         if jobs.is_over() {
             self.callers.remove(caller);
-        } else if !jobs.has_turn && !jobs.waiting.is_empty() && jobs.running < limits.max_threads_per_caller {
+        } else if !jobs.has_turn && !jobs.waiting.is_empty() && jobs.running < jobs.max_running {
             jobs.has_turn = true;
             self.turns.push_back(Arc::clone(caller));
         }
     }
 
     /// The first job of the caller whose turn it is.
-    fn take(&mut self, limits: PoolLimits) -> Option<(Arc<str>, Job)> {
+    fn take(&mut self) -> Option<(Arc<str>, Job)> {
         loop {
             let caller = self.turns.pop_front()?;
             let Some(jobs) = self.callers.get_mut(&caller) else { continue };
@@ -233,7 +238,7 @@ impl PoolState {
             // Its jobs may have been removed meanwhile.
             let job = jobs.waiting.pop_front();
             jobs.running += usize::from(job.is_some());
-            self.give_turn(&caller, limits);
+            self.give_turn(&caller);
             if let Some(job) = job {
                 return Some((caller, job));
             }
@@ -241,13 +246,13 @@ impl PoolState {
     }
 
     /// A step has ended. If there is more to do, `job` waits for its next turn.
-    fn give_back(&mut self, caller: &Arc<str>, job: Option<Job>, limits: PoolLimits) {
+    fn give_back(&mut self, caller: &Arc<str>, job: Option<Job>) {
         if let Some(jobs) = self.callers.get_mut(caller) {
             jobs.running -= 1;
             jobs.waiting.extend(job.filter(|_| !self.closed));
         }
         if !self.closed {
-            self.give_turn(caller, limits);
+            self.give_turn(caller);
         }
     }
 
@@ -325,6 +330,36 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_caller_with_a_bound_has_fewer_threads_than_others() {
+        let limits = PoolLimits { max_threads: 4, max_threads_per_caller: 4, ..ONE };
+        runtime().block_on(async {
+            let work = BlockingPool::new(limits);
+            let ((first_begins, first_go, first), (second_begins, second_go, second)) = (gate(), gate());
+            let (third_begins, third_go, third) = gate();
+            let bounded = ("a", Some(2));
+            let mut jobs = (
+                pin!(work.run(bounded, 0, first)),
+                pin!(work.run(bounded, 0, second)),
+                pin!(work.run(bounded, 0, third)),
+            );
+            start(jobs.0.as_mut());
+            start(jobs.1.as_mut());
+            start(jobs.2.as_mut());
+            first_begins.recv().unwrap();
+            second_begins.recv().unwrap();
+            // Another caller has a thread, and the third job has none.
+            work.run(("b", None), 0, || JobStep::Done(())).await.unwrap();
+            assert!(third_begins.try_recv().is_err());
+            first_go.send(()).unwrap();
+            jobs.0.await.unwrap();
+            third_begins.recv().unwrap();
+            drop((second_go, third_go));
+            jobs.1.await.unwrap();
+            jobs.2.await.unwrap();
+        });
+    }
+
     /// Lets the job be queued.
     fn start<F: Future>(job: std::pin::Pin<&mut F>) {
         assert!(job.poll(&mut Context::from_waker(Waker::noop())).is_pending());
@@ -335,12 +370,12 @@ mod tests {
         runtime().block_on(async {
             let (work, written) = (BlockingPool::new(ONE), Arc::default());
             let (begins, let_go, gate) = gate();
-            let mut first = pin!(work.run("a", 0, gate));
+            let mut first = pin!(work.run(("a", None), 0, gate));
             start(first.as_mut());
             begins.recv().unwrap();
-            let mut a = pin!(work.run("a", 0, steps("a", 4, &written)));
-            let mut other = pin!(work.run("a", 0, steps("A", 2, &written)));
-            let mut b = pin!(work.run("b", 0, steps("b", 2, &written)));
+            let mut a = pin!(work.run(("a", None), 0, steps("a", 4, &written)));
+            let mut other = pin!(work.run(("a", None), 0, steps("A", 2, &written)));
+            let mut b = pin!(work.run(("b", None), 0, steps("b", 2, &written)));
             start(a.as_mut());
             start(other.as_mut());
             start(b.as_mut());
@@ -357,18 +392,18 @@ mod tests {
         runtime().block_on(async {
             let (work, written) = (BlockingPool::new(ONE), Arc::default());
             let (begins, let_go, gate) = gate();
-            let mut first = pin!(work.run("a", 0, gate));
+            let mut first = pin!(work.run(("a", None), 0, gate));
             start(first.as_mut());
             begins.recv().unwrap();
             let mut waiting: Vec<_> =
-                ["x", "y"].map(|name| Box::pin(work.run("a", 0, steps(name, 1, &written)))).into();
+                ["x", "y"].map(|name| Box::pin(work.run(("a", None), 0, steps(name, 1, &written)))).into();
             waiting.iter_mut().for_each(|job| start(job.as_mut()));
-            let refused = work.run("a", 0, steps("z", 1, &written)).await.unwrap_err();
+            let refused = work.run(("a", None), 0, steps("z", 1, &written)).await.unwrap_err();
             assert_eq!((refused.body.code, refused.body.retryable), ("busy", true));
-            let mut of_other = pin!(work.run("b", 0, steps("b", 1, &written)));
+            let mut of_other = pin!(work.run(("b", None), 0, steps("b", 1, &written)));
             start(of_other.as_mut());
             drop(waiting.remove(0));
-            let mut late = pin!(work.run("a", 0, steps("z", 1, &written)));
+            let mut late = pin!(work.run(("a", None), 0, steps("z", 1, &written)));
             start(late.as_mut());
             let_go.send(()).unwrap();
             first.await.unwrap();
@@ -386,11 +421,12 @@ mod tests {
         runtime().block_on(async {
             let work = BlockingPool::new(PoolLimits { max_threads: 2, ..ONE });
             let (gates, others) = (gate(), gate());
-            let (mut one, mut two) = (pin!(work.run("a", 0, gates.2)), pin!(work.run("a", 0, others.2)));
+            let (mut one, mut two) =
+                (pin!(work.run(("a", None), 0, gates.2)), pin!(work.run(("a", None), 0, others.2)));
             start(one.as_mut());
             start(two.as_mut());
             gates.0.recv().unwrap();
-            work.run("b", 0, || JobStep::Done(())).await.unwrap();
+            work.run(("b", None), 0, || JobStep::Done(())).await.unwrap();
             assert!(others.0.try_recv().is_err(), "the second job of the same caller waits");
             drop((gates.1, others.1));
             one.await.unwrap();
@@ -408,12 +444,12 @@ mod tests {
                 let _ = gone.recv();
                 JobStep::More
             };
-            let mut job = Box::pin(work.run("a", 0, endless));
+            let mut job = Box::pin(work.run(("a", None), 0, endless));
             start(job.as_mut());
             begins.recv().unwrap();
             drop(job);
             drop::<mpsc::Sender<()>>(let_go);
-            work.run("a", 0, || JobStep::Done(())).await.unwrap();
+            work.run(("a", None), 0, || JobStep::Done(())).await.unwrap();
             assert!(begins.recv().is_err(), "the job was dropped after one step");
         });
     }
@@ -422,9 +458,10 @@ mod tests {
     fn a_panic_is_an_error_of_its_job_alone() {
         runtime().block_on(async {
             let work = BlockingPool::new(ONE);
-            let failed = work.run("a", 0, || -> JobStep<()> { panic!("on purpose") }).await.unwrap_err();
+            let failed =
+                work.run(("a", None), 0, || -> JobStep<()> { panic!("on purpose") }).await.unwrap_err();
             assert_eq!(failed.body.code, "internal");
-            assert!(work.run("a", 0, || JobStep::Done(true)).await.unwrap());
+            assert!(work.run(("a", None), 0, || JobStep::Done(true)).await.unwrap());
         });
     }
 
@@ -433,14 +470,17 @@ mod tests {
         runtime().block_on(async {
             let (work, written) = (BlockingPool::new(ONE), Arc::default());
             let (begins, let_go, gate) = gate();
-            let mut first = pin!(work.run("a", 0, gate));
+            let mut first = pin!(work.run(("a", None), 0, gate));
             start(first.as_mut());
             begins.recv().unwrap();
-            let mut waiting = pin!(work.run("b", 0, steps("b", 1, &written)));
+            let mut waiting = pin!(work.run(("b", None), 0, steps("b", 1, &written)));
             start(waiting.as_mut());
             work.close();
             assert_eq!(waiting.await.unwrap_err().body.code, "shutting_down");
-            assert_eq!(work.run("c", 0, || JobStep::Done(())).await.unwrap_err().body.code, "shutting_down");
+            assert_eq!(
+                work.run(("c", None), 0, || JobStep::Done(())).await.unwrap_err().body.code,
+                "shutting_down"
+            );
             let_go.send(()).unwrap();
             first.await.unwrap();
             assert!(written.lock().unwrap().is_empty());
@@ -452,14 +492,14 @@ mod tests {
         runtime().block_on(async {
             let work = BlockingPool::new(ONE);
             let (begins, let_go, gate) = gate();
-            let mut first = Box::pin(work.run("a", 11, gate));
+            let mut first = Box::pin(work.run(("a", None), 11, gate));
             start(first.as_mut());
             begins.recv().unwrap();
-            assert_eq!(work.run("a", 1, || JobStep::Done(())).await.unwrap_err().body.code, "busy");
-            let mut small = pin!(work.run("a", 0, || JobStep::Done(())));
+            assert_eq!(work.run(("a", None), 1, || JobStep::Done(())).await.unwrap_err().body.code, "busy");
+            let mut small = pin!(work.run(("a", None), 0, || JobStep::Done(())));
             start(small.as_mut());
             drop(first);
-            let mut next = pin!(work.run("a", 10, || JobStep::Done(())));
+            let mut next = pin!(work.run(("a", None), 10, || JobStep::Done(())));
             start(next.as_mut());
             let_go.send(()).unwrap();
             small.await.unwrap();

@@ -3,6 +3,7 @@
 mod answer_cache;
 mod blocking_pool;
 mod metrics;
+mod mounts;
 mod policies;
 mod revocation_file;
 mod rows;
@@ -11,6 +12,7 @@ mod worker;
 
 pub(crate) use self::answer_cache::{AnswerOwner, PriorRequest, RequestDigest, RequestOutcome, StoredAnswer};
 pub(crate) use self::blocking_pool::run_off_thread;
+pub(crate) use self::mounts::Mounts;
 pub(crate) use self::policies::Policies;
 pub use self::policies::{PolicyDecision, check_policy, explain_policies};
 pub(crate) use self::revocation_file::RevokedBy;

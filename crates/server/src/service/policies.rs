@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bulla_kms::token::TokenOperation;
 use bulla_kms::{Code, KmsError, Name};
 
-use crate::config::Config;
-use crate::policy::{Acl, DEFAULT, Demand, Endpoint, Policy, default_policy, read_file};
+use crate::config::{Config, PolicyConfig};
+use crate::policy::{Acl, DEFAULT, Demand, Endpoint, Policy, Rule, default_policy, read_file};
 
 /// The policies of the settings.
 #[derive(Debug, Default)]
@@ -35,6 +35,7 @@ impl Policies {
         let mut all = Self::default();
         for policy in &config.policy {
             let read = read_file(&policy.file)?;
+            check_mounts(config, policy, &read)?;
             all.policies.insert((policy.tenant.clone(), policy.name.clone()), Arc::new(read));
         }
         let wrong = |message: String| KmsError::new(Code::InvalidArgument, message);
@@ -105,6 +106,21 @@ impl Policies {
         let reached: Vec<_> = demands.flat_map(|demand| demand.operations).copied().collect();
         TokenOperation::ALL.iter().copied().filter(|operation| reached.contains(operation)).collect()
     }
+}
+
+/// # Errors
+/// A statement permits something at a mount that the tenant does not have.
+fn check_mounts(config: &Config, policy: &PolicyConfig, read: &Policy) -> bulla_kms::Result<()> {
+    let has = |path: &str| {
+        let mut own = config.mount.iter().filter(|mount| mount.tenant == policy.tenant);
+        own.any(|mount| mount.path.as_str() == path)
+    };
+    let Some((mount, line)) = read.rules.iter().filter_map(Rule::mount).find(|(mount, _)| !has(mount)) else {
+        return Ok(());
+    };
+    let message =
+        format!("{}:{line}: the tenant {} has no mount {mount}", policy.file.display(), policy.tenant);
+    Err(KmsError::new(Code::InvalidArgument, message))
 }
 
 /// Reads a policy in a file, as the service reads those of its settings.

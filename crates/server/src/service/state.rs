@@ -20,11 +20,13 @@ use bulla_kms::{Code, KeyId, Keystore, KmsError, SecretString, Timestamp};
 use super::answer_cache::AnswerCache;
 use super::blocking_pool::{BlockingPool, PoolLimits, run_off_thread};
 use super::metrics::ServiceMetrics;
+use super::mounts::Mounts;
 use super::policies::Policies;
 use super::revocation_file::{RevocationFile, RevokedBy};
 use super::rows::ServiceRows;
 use crate::access::{
-    CredentialDigest, NodeCount, RateLimiter, RequestRate, Session, SessionCache, TokenRateLimiters,
+    CredentialDigest, NodeCount, RateLimiter, RequestRate, Session, SessionCache, TenantQuotas,
+    TokenRateLimiters,
 };
 use crate::cluster::{ClusterListener, ClusterNode, Revocation};
 use crate::config::{Config, JwtConfig, LimitsConfig, StoreKind};
@@ -205,6 +207,8 @@ pub(crate) struct Service {
     epoch: AtomicU64,
     sessions: SessionCache,
     limiters: TokenRateLimiters,
+    quotas: ArcSwap<TenantQuotas>,
+    mounts: ArcSwap<Mounts>,
     /// The prefix of request ids, and the number of requests so far.
     requests: (u32, AtomicU64),
     /// The key under which credentials are hashed, so that nobody else can compute their digests.
@@ -238,6 +242,8 @@ impl Service {
             max_waiting_jobs: MAX_WAITING_JOBS,
             max_result_bytes: MAX_RESULT_BYTES,
         };
+        let limiters = TokenRateLimiters::new(config.limits.request_rate);
+        let quotas = TenantQuotas::new(&config.quota, limiters.nodes(), None);
         Ok(Self {
             blocking_pool: BlockingPool::new(pool_limits),
             operator_pool: BlockingPool::new(PoolLimits {
@@ -266,7 +272,9 @@ impl Service {
             revoked: Mutex::new(revoked),
             epoch: AtomicU64::new(0),
             sessions: SessionCache::default(),
-            limiters: TokenRateLimiters::new(config.limits.request_rate),
+            limiters,
+            quotas: ArcSwap::from_pointee(quotas),
+            mounts: ArcSwap::from_pointee(Mounts::new(&config.mount)),
             config,
             requests: (u32::from_le_bytes([secret[0], secret[1], secret[2], secret[3]]), AtomicU64::new(0)),
             secret,
@@ -288,6 +296,28 @@ impl Service {
     pub(crate) fn set_limits(&self, limits: LimitsConfig) {
         self.limits.store(Arc::new(limits));
         self.limiters.set_rate(limits.request_rate);
+        self.forget_sessions();
+    }
+
+    /// The quotas of tenants as they are now.
+    pub(crate) fn quotas(&self) -> Arc<TenantQuotas> {
+        self.quotas.load_full()
+    }
+
+    /// Sets the quotas for all requests from now on.
+    pub(crate) fn set_quotas(&self, quotas: TenantQuotas) {
+        self.quotas.store(Arc::new(quotas));
+        self.forget_sessions();
+    }
+
+    /// The mounts beside `transit/` as they are now.
+    pub(crate) fn mounts(&self) -> Arc<Mounts> {
+        self.mounts.load_full()
+    }
+
+    /// Sets the mounts beside `transit/` for all requests from now on.
+    pub(crate) fn set_mounts(&self, mounts: Mounts) {
+        self.mounts.store(Arc::new(mounts));
         self.forget_sessions();
     }
 
@@ -435,7 +465,7 @@ impl Service {
                 "the service was sealed meanwhile: send it again",
             ));
         }
-        if self.revoked_tokens.load().contains_any(&session.authority.tenant, &session.revocation_ids) {
+        if self.revoked_tokens.load().contains_any(session.home(), &session.revocation_ids) {
             return Err(ApiError::forbidden());
         }
         session.check_time(Timestamp::now()?)
@@ -553,7 +583,9 @@ impl Service {
         let policies = self.policies.load();
         let acl = |names: &Vec<_>| policies.acl(rights.tenant(), names);
         let acls = rights.policies().iter().map(acl).collect();
-        Ok(Session { authority: (&rights).into(), actor, limiter, revocation_ids: ids, acls })
+        let quota = self.quotas.load().of(rights.tenant());
+        let authority = (&rights).into();
+        Ok(Session { authority, home: None, actor, limiter, quota, revocation_ids: ids, acls })
     }
 }
 

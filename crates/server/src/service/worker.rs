@@ -155,7 +155,7 @@ impl WorkerState {
         };
         let mut work = Some(work);
         let step = move || work.take().map_or(JobStep::More, |work| JobStep::Done(work()));
-        self.blocking_pool(session).run(session.caller(), 0, step).await?
+        self.blocking_pool(session).run(session.slow_jobs(), 0, step).await?
     }
 
     /// Runs quick work on this thread, and slow work as [`WorkerState::run_blocking`] does.
@@ -187,7 +187,7 @@ impl WorkerState {
     ) -> Result<T> {
         let mut run = Some(run);
         let step = move || run.take().map_or(JobStep::More, |run| JobStep::Done(run()));
-        Ok(self.service.blocking_pool.run(what, 0, step).await??)
+        Ok(self.service.blocking_pool.run((what, None), 0, step).await??)
     }
 
     /// Where the slow work of a caller waits.
@@ -264,7 +264,7 @@ impl WorkerState {
                 JobStep::Done(Ok(std::mem::take(&mut results)))
             }
         };
-        self.blocking_pool(session).run(session.caller(), bytes, run).await?
+        self.blocking_pool(session).run(session.slow_jobs(), bytes, run).await?
     }
 
     /// Schedules the waiting calls for after every ready connection had its turn, so that the batch

@@ -127,7 +127,9 @@ async fn restore(
         let session = std::sync::Arc::clone(&caller.session);
         move |key: &KeyId| session.authority.permits(TokenOperation::Update, key)
     };
+    let room = caller.session.room_for_key(&caller.unsealed.keystore)?;
     let restored = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
+        let _room = room;
         match keystore.restore_key(&tenant, label.as_ref(), &backup) {
             Err(error) if error.code == Code::LabelTaken && replaces => {
                 let label = match label {

@@ -170,6 +170,13 @@ fn capabilities(
         let permitted = session.acls.iter().map(|acl| acl.capabilities(path));
         return Ok(permitted.reduce(CapabilitySet::intersection).unwrap_or_default().words());
     }
+    let mounts = worker.service.mounts();
+    let at_mount = path.split_once('/').and_then(|(mount, rest)| {
+        let keys = mounts.keys_tenant(&session.authority.tenant, mount)?;
+        Some((session.at_mount(keys), format!("transit/{rest}")))
+    });
+    let (session, path) =
+        at_mount.as_ref().map_or((session, path), |(session, path)| (session, path.as_str()));
     let found: Vec<_> = by_operations(worker, caller, session, path)?.into_iter().flatten().collect();
     Ok(if found.is_empty() { vec!["deny"] } else { found })
 }

@@ -142,8 +142,14 @@ pub(super) async fn create_or_find(
     new: NewKey,
     label: Name,
 ) -> Result<(Attestation, bool)> {
-    let tenant = caller.session.authority.tenant.clone();
+    let (tenant, keystore) = (caller.session.authority.tenant.clone(), &caller.unsealed.keystore);
+    // A key that is there needs no room.
+    if let Some(key) = existing(keystore, &tenant, &label)? {
+        return Ok((key, false));
+    }
+    let room = caller.session.room_for_key(keystore)?;
     let made = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
+        let _room = room;
         match keystore.create_key(new) {
             Ok(key) => Ok((keystore.attest(key.key_id())?, true)),
             Err(error) if error.code == Code::LabelTaken => match existing(keystore, &tenant, &label)? {

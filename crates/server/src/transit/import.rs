@@ -132,11 +132,15 @@ async fn transit_import(
         .exportable(request.exportable == Some(true))
         .backup_allowed(request.allow_plaintext_backup == Some(true));
     let tenant = caller.session.authority.tenant.clone();
-    let imported = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| match brought {
-        ImportedKey::Wrapped(wrapped) => {
-            keystore.import_key(new, &unwrap(keystore, &tenant, algorithm, &wrapped)?)
+    let room = caller.session.room_for_key(&caller.unsealed.keystore)?;
+    let imported = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
+        let _room = room;
+        match brought {
+            ImportedKey::Wrapped(wrapped) => {
+                keystore.import_key(new, &unwrap(keystore, &tenant, algorithm, &wrapped)?)
+            }
+            ImportedKey::Public(key) => keystore.import_public_key(new, &key),
         }
-        ImportedKey::Public(key) => keystore.import_public_key(new, &key),
     });
     let existing = "the import path cannot be used with an existing key; use import-version to rotate an existing imported key";
     let imported =

@@ -306,7 +306,7 @@ struct Mount {
     running_sha256: &'static str,
     /// Where it is mounted, if one engine was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    path: Option<&'static str>,
+    path: Option<String>,
 }
 
 /// The settings of an engine.
@@ -320,7 +320,7 @@ struct MountConfig {
     force_no_cache: bool,
 }
 
-/// The one engine that is mounted.
+/// The one engine that is mounted, once or several times.
 const MOUNT: Mount = Mount {
     kind: "transit",
     description: "bulla: keys that sign, encrypt and make MACs",
@@ -339,14 +339,16 @@ const MOUNT: Mount = Mount {
 
 /// The engines, by their paths.
 #[derive(Serialize, ToSchema)]
-struct Mounts(BTreeMap<&'static str, Mount>);
+struct Mounts(BTreeMap<String, Mount>);
 
-/// List the engines: transit alone.
+/// List the engines: transit, and its other mounts of the caller's tenant.
 #[utoipa::path(get, path = "/v1/sys/mounts", tag = "transit", extensions(("x-permission" = json!("caller"))),
     responses((status = 200, description = "The engines, by their paths", body = Envelope<Mounts>),
         (status = "default", body = VaultErrorBody)))]
-async fn transit_mounts(State(worker): State<Worker>, VaultCaller(_): VaultCaller) -> Response {
-    answer::data(&worker, &Mounts(BTreeMap::from([("transit/", MOUNT)])))
+async fn transit_mounts(State(worker): State<Worker>, VaultCaller(caller): VaultCaller) -> Response {
+    let mounts = worker.service.mounts();
+    let others = mounts.paths(&caller.session.authority.tenant).map(|path| (format!("{path}/"), MOUNT));
+    answer::data(&worker, &Mounts(others.chain([("transit/".to_owned(), MOUNT)]).collect()))
 }
 
 /// Tell which engine a path belongs to.
@@ -356,24 +358,25 @@ async fn transit_mounts(State(worker): State<Worker>, VaultCaller(_): VaultCalle
     responses((status = 200, description = "The engine", body = Envelope<Mount>), (status = "default", body = VaultErrorBody)))]
 async fn transit_mount(
     State(worker): State<Worker>,
-    VaultCaller(_): VaultCaller,
+    VaultCaller(caller): VaultCaller,
     PathName(path): PathName<String>,
 ) -> Result<Response> {
-    mount_of(&worker, &path)
+    mount_of(&worker, &caller, &path)
 }
 
 /// The mount of a path with slashes.
 async fn mount_of_path(
     State(worker): State<Worker>,
-    VaultCaller(_): VaultCaller,
+    VaultCaller(caller): VaultCaller,
     PathName((path, _)): PathName<(String, String)>,
 ) -> Result<Response> {
-    mount_of(&worker, &path)
+    mount_of(&worker, &caller, &path)
 }
 
-fn mount_of(worker: &Worker, path: &str) -> Result<Response> {
-    if path != "transit" {
+fn mount_of(worker: &Worker, caller: &Caller, path: &str) -> Result<Response> {
+    let mounts = worker.service.mounts();
+    if path != "transit" && mounts.keys_tenant(&caller.session.authority.tenant, path).is_none() {
         return Err(ApiError::forbidden().into());
     }
-    Ok(answer::data(worker, &Mount { path: Some("transit/"), ..MOUNT }))
+    Ok(answer::data(worker, &Mount { path: Some(format!("{path}/")), ..MOUNT }))
 }

@@ -23,7 +23,7 @@ use super::auth::AnswerSubject;
 use super::request::{
     OptionalSecret, Seconds, SecretVaultBody, SecretVaultContent, VaultCaller, read_seconds,
 };
-use crate::request::{Caller, no_store, token};
+use crate::request::{Caller, MountPath, no_store, token};
 use crate::service::{OwnerDigest, RowFolder, RowKind, ServiceRow, ServiceRows, Worker};
 
 pub(super) fn routes() -> OpenApiRouter<Worker> {
@@ -226,6 +226,10 @@ pub(crate) async fn wrap_answers(State(worker): State<Worker>, request: Request,
         Err(error) => return error.into_response(),
     };
     let path = request.uri().path().trim_start_matches(super::PREFIX).to_owned();
+    let path = match request.extensions().get::<MountPath>() {
+        Some(mount) => path.replacen("transit", mount.as_str(), 1),
+        None => path,
+    };
     let (parts, body) = request.into_parts();
     let caller = Caller::verified(&parts, &worker).ok();
     let tenant = caller.map(|caller| caller.session.authority.tenant.clone());

@@ -18,12 +18,14 @@ mod limits;
 mod login;
 #[cfg(feature = "etcd")]
 mod metrics;
+mod mounts;
 mod namespaces;
 mod nist;
 mod operator;
 mod permissions;
 mod policies;
 mod public_keys;
+mod quotas;
 mod reload;
 mod signatures;
 mod support;

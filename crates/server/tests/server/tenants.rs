@@ -2,6 +2,7 @@
 
 use bulla_kms::token::{GrantedKeys, TokenOperation};
 use bulla_kms::{Algorithm, KeyId, NewKey};
+use bulla_server::MountConfig;
 use serde_json::Value;
 
 use crate::description::{description, operations};
@@ -100,7 +101,10 @@ fn a_namespace_of_another_tenant_is_answered_as_one_that_is_nowhere() {
     let all = keystore(&["local", "other", "third"]);
     let theirs = new_key(&all, "other");
     let caller = token(&all, "local", GrantedKeys::All, TokenOperation::ALL);
-    let service = Service::start(all, config());
+    let mut config = config();
+    config.mount =
+        vec![MountConfig { tenant: name("other"), path: name("bills"), keys_tenant: name("third") }];
+    let service = Service::start(all, config);
     let mut compared = 0;
     for caller in [Some(&caller), None] {
         for described in operations(&description).into_iter().filter(|one| one.path.starts_with("/v1/")) {
@@ -114,8 +118,16 @@ fn a_namespace_of_another_tenant_is_answered_as_one_that_is_nowhere() {
                 let path = plain.path.replacen("/v1/", &format!("/v1/{namespace}/"), 1);
                 service.send(&plain.method, caller, &path, &plain.body)
             };
-            let answers = [by_header("other"), by_header("nowhere"), by_path("other"), by_path("nowhere")];
-            let texts = answers.each_ref().map(|answer| normalized(answer, &plain, &theirs));
+            let by_mount = |mount: &str| {
+                let path = plain.path.replacen("/v1/transit/", &format!("/v1/{mount}/"), 1);
+                service.send(&plain.method, caller, &path, &plain.body)
+            };
+            let mut answers =
+                vec![by_header("other"), by_header("nowhere"), by_path("other"), by_path("nowhere")];
+            if plain.path.starts_with("/v1/transit/") {
+                answers.extend(["bills", "nowhere", "other/bills", "other/nowhere"].map(by_mount));
+            }
+            let texts: Vec<_> = answers.iter().map(|answer| normalized(answer, &plain, &theirs)).collect();
             assert!(texts.iter().all(|text| *text == texts[0]), "{what}: {texts:?}");
             // What concerns the whole service is in no namespace.
             let expected = if plain.path.ends_with("/seal") { 400 } else { 403 };

@@ -83,13 +83,23 @@ fn operation(method: &str, path: &str) -> Option<&'static Value> {
     item.get(method.to_lowercase()).or(alias)
 }
 
-/// A path of Vault without the namespace at its begin.
+/// A path of Vault without the namespace at its begin, and with `transit` for another mount.
 fn without_namespace(path: &str) -> Cow<'_, str> {
     let engines = ["auth", "sys", "transit"];
-    match path.splitn(4, '/').collect::<Vec<_>>()[..] {
-        ["", "v1", name, rest] if !engines.contains(&name) => {
-            let begins = rest.split('/').next().is_some_and(|first| engines.contains(&first));
-            if begins { Cow::Owned(format!("/v1/{rest}")) } else { Cow::Borrowed(path) }
+    let within = "backup byok-export cache-config config datakey decrypt encrypt export hash hmac keys random \
+                  restore rewrap sign verify wrapping_key";
+    let within: Vec<_> = within.split_whitespace().collect();
+    let parts: Vec<_> = path.split('/').collect();
+    match parts[..] {
+        ["", "v1", name, ..] if engines.contains(&name) => Cow::Borrowed(path),
+        ["", "v1", _, first, ..] if engines.contains(&first) => {
+            Cow::Owned(format!("/v1/{}", parts[3..].join("/")))
+        }
+        ["", "v1", _, first, ..] if within.contains(&first) => {
+            Cow::Owned(format!("/v1/transit/{}", parts[3..].join("/")))
+        }
+        ["", "v1", _, _, first, ..] if within.contains(&first) => {
+            Cow::Owned(format!("/v1/transit/{}", parts[4..].join("/")))
         }
         _ => Cow::Borrowed(path),
     }
