@@ -163,8 +163,6 @@ fn append(token: &Token, code: &str) -> String {
     biscuit.append(BlockBuilder::new().code(code).unwrap()).unwrap().to_base64().unwrap()
 }
 
-/// Blocks of the holder's own making, with facts and rules that pretend to be the grant, or that
-/// ask for more computing than there is.
 #[test]
 fn every_minted_token_is_read_again() {
     let (keystore, key) = keystore();
@@ -186,6 +184,8 @@ fn every_minted_token_is_read_again() {
     }
 }
 
+/// Blocks of the holder's own making, with facts and rules that pretend to be the grant, or that
+/// ask for more computing than there is.
 #[test]
 fn blocks_of_another_form_are_refused() {
     let (keystore, _) = keystore();

@@ -232,7 +232,7 @@ pub(crate) async fn wrap_answers(State(worker): State<Worker>, request: Request,
     };
     let (parts, body) = request.into_parts();
     let caller = Caller::verified(&parts, &worker).ok();
-    let tenant = caller.map(|caller| caller.session.authority.tenant.clone());
+    let tenant = caller.map(|caller| caller.session.home().clone());
     let response = next.run(Request::from_parts(parts, body)).await;
     if response.status() != StatusCode::OK {
         return response;
