@@ -12,6 +12,7 @@ func (c Code) Error() string { return "kms: " + string(c) }
 // The codes of the service, as spec/http-api.md explains them.
 const (
 	CodeAlreadyExists          Code = "already_exists"
+	CodeApprovalRequired       Code = "approval_required"
 	CodeAuditLogCorrupt        Code = "audit_log_corrupt"
 	CodeAuditLogTooNew         Code = "audit_log_too_new"
 	CodeBodyTimeout            Code = "body_timeout"

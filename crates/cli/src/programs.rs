@@ -2,7 +2,7 @@
 //! `bulla-audit`. bulla finds them as git finds its own: in its own folder first, and then on the
 //! PATH; never in the current folder.
 //!
-//! `bulla-remote` has the commands `token`, `threshold`, `kms-plugin` and `age-plugin`, and all
+//! `bulla-remote` has the commands `token`, `threshold`, `approvals`, `kms-plugin` and `age-plugin`, and all
 //! commands of bulla with the keys of a service.
 
 use crate::error::{Error, Result};
@@ -68,6 +68,14 @@ const THRESHOLD: Program = Program {
     ..REMOTE
 };
 
+/// Approvals of the uses of a service's keys.
+const APPROVALS: Program = Program {
+    command: "approvals",
+    about: "Use keys of a service that need the approvals of several people",
+    purpose: "`bulla approvals` starts it",
+    ..REMOTE
+};
+
 /// The plugin for Kubernetes, which asks a service.
 const KMS_PLUGIN: Program = Program {
     command: "kms-plugin",
@@ -94,7 +102,8 @@ const POLICY: Program = Program {
 };
 
 /// All programs.
-pub(crate) const PROGRAMS: [Program; 7] = [AUDIT, SERVE, REMOTE, THRESHOLD, KMS_PLUGIN, AGE_PLUGIN, POLICY];
+pub(crate) const PROGRAMS: [Program; 8] =
+    [AUDIT, SERVE, REMOTE, THRESHOLD, APPROVALS, KMS_PLUGIN, AGE_PLUGIN, POLICY];
 
 /// The place of the command's name on a command line: after the only flag of bulla itself.
 fn command_index(words: &[OsString]) -> usize {

@@ -49,6 +49,8 @@ macro_rules! codes {
 codes! {
     /// Something is already there.
     AlreadyExists => "already_exists",
+    /// The key is used only with approvals, and this use has too few, or another request has them.
+    ApprovalRequired => "approval_required",
     /// The audit log was damaged or edited.
     AuditLogCorrupt => "audit_log_corrupt",
     /// The audit log has a newer format than the service reads.

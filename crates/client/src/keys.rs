@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
+use crate::approvals::ApprovalRule;
 use crate::client::Client;
 use crate::encoding::{format_time, optional_bytes, optional_seconds, optional_time, time};
 use crate::error::Result;
@@ -50,6 +51,9 @@ pub struct Key {
     pub derivation: KeyDerivation,
     /// When the service rotates it by itself.
     pub rotation: Rotation,
+    /// Who must approve each use of it; none if it is used without approvals.
+    #[serde(default)]
+    pub approval_rule: Option<ApprovalRule>,
     /// The number of the latest version, the one that signs, encrypts or makes MACs.
     #[serde(rename = "head")]
     pub latest_version: u32,
@@ -197,6 +201,9 @@ pub struct NewKey {
     /// When the service rotates it by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rotation: Option<Rotation>,
+    /// Who must approve each use of it. Such a key never loses its rule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval_rule: Option<ApprovalRule>,
     /// What makes and keeps the private keys: `pkcs11` is the service's device. In software when
     /// absent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -226,6 +233,9 @@ pub enum KeyUpdate<'a> {
     MinimumVersion(u32),
     /// When the service rotates the key by itself.
     Rotation(Rotation),
+    /// Who must approve each use of the key from now on. The service refuses it for a key that has a
+    /// rule already.
+    ApprovalRule(&'a ApprovalRule),
 }
 
 /// The service removes the label for an empty text.

@@ -63,6 +63,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod address;
+mod approvals;
 mod audit_log;
 mod batch;
 #[cfg(feature = "blocking")]
@@ -91,6 +92,10 @@ mod transfer;
 pub use hyper::http;
 
 pub use self::address::Address;
+pub use self::approvals::{
+    Approval, ApprovalRule, ApprovalState, ApprovalStatement, ApprovalSubject, Approver, Decision,
+    NewApproval, StatementSubject, UseApproval,
+};
 pub use self::audit_log::{AuditEntry, AuditEntryPage, AuditLogProblem, AuditLogReport, Checkpoint};
 pub use self::client::{Client, ClientBuilder};
 pub use self::encryption::EncapsulatedKey;

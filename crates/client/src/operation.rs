@@ -68,6 +68,11 @@ macro_rules! operations {
 operations! {
     Health => "health_health", GET "/api/v1/health", None;
     Readiness => "health_ready", GET "/api/v1/ready", None;
+    Approvals => "approvals_list", GET "/api/v1/approvals", None;
+    RequestApproval => "approvals_request", POST "/api/v1/approvals", None;
+    Approval => "approvals_read", GET "/api/v1/approvals/{id}", None;
+    Approve => "approvals_approve", POST "/api/v1/approvals/{id}/approve", None;
+    Reject => "approvals_reject", POST "/api/v1/approvals/{id}/reject", None;
     ImportKey => "keys_import", POST "/api/v1/import", Change;
     JsonWebKeySet => "keys_jwks", GET "/api/v1/jwks", None;
     Keys => "keys_list", GET "/api/v1/keys", None;

@@ -237,6 +237,26 @@ impl BatchItem for Item<'_> {
 }
 
 /// A digest of SHA-2. The service requires the name of its hash function.
+/// A statement as the service takes it.
+#[derive(Serialize)]
+pub(crate) struct StatementBody<'a> {
+    kind: StatementKind,
+    digest: Base64<'a>,
+    size: u64,
+    comment: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prehash: Option<Prehash>,
+}
+
+impl<'a> From<&'a Statement<'_>> for StatementBody<'a> {
+    fn from(statement: &'a Statement<'_>) -> Self {
+        let &Statement { kind, ref digest, size, comment, name, prehash } = statement;
+        Self { kind, digest: Base64(digest), size, comment, name, prehash }
+    }
+}
+
 #[derive(Serialize)]
 struct DigestOfScheme<'a> {
     prehash: HashFunction,
@@ -517,26 +537,7 @@ impl Client {
     /// # }
     /// ```
     pub async fn sign_statement(&self, key: &str, statement: &Statement<'_>) -> Result<SignedStatement> {
-        #[derive(Serialize)]
-        struct Body<'a> {
-            kind: StatementKind,
-            digest: Base64<'a>,
-            size: u64,
-            comment: &'a str,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            name: Option<&'a str>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            prehash: Option<Prehash>,
-        }
-        let Statement { kind, digest, size, comment, name, prehash } = statement;
-        let body = Body {
-            kind: *kind,
-            digest: Base64(digest),
-            size: *size,
-            comment,
-            name: *name,
-            prehash: *prehash,
-        };
+        let body = StatementBody::from(statement);
         self.call(Call::of_key(Operation::SignStatement, key).body(&body)).await
     }
 

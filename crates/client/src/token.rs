@@ -122,6 +122,9 @@ pub struct Grant {
     /// The token's lifetime. The service counts whole seconds.
     #[serde(rename = "expires_in_seconds", with = "seconds")]
     pub lifetime: Duration,
+    /// The name of the person or program that gets the token, for the audit log and for approvers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holder: Option<String>,
 }
 
 /// The restrictions of a weaker token. An absent field restricts nothing.
@@ -236,7 +239,7 @@ impl Client {
     /// use std::time::Duration;
     ///
     /// let operations = vec!["sign".to_owned(), "read".to_owned()];
-    /// let grant = Grant { operations, keys: None, lifetime: Duration::from_secs(3600) };
+    /// let grant = Grant { operations, keys: None, lifetime: Duration::from_secs(3600), holder: None };
     /// let minted = client.mint_token(&grant).await?;
     /// # Ok(())
     /// # }

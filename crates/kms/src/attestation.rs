@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
 
 use crate::algorithm::Algorithm;
+use crate::approval::ApprovalRule;
 use crate::backend::SOFTWARE;
 use crate::id::{KeyId, KeyVersionId, Name};
 use crate::key_signature::{Signature, Verdict};
@@ -52,6 +53,9 @@ pub struct Attestation {
     pub derivation: KeyDerivation,
     /// The policy by which the keystore rotates the key by itself.
     pub rotation: RotationPolicy,
+    /// If the key is used only with approvals: by whom; otherwise left out of the JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<ApprovalRule>,
     /// The latest version, the one that signs.
     #[serde(rename = "head")]
     pub latest_version: u32,
@@ -102,6 +106,7 @@ impl Attestation {
             minimum_signing_version: None,
             derivation: KeyDerivation::None,
             rotation: RotationPolicy::default(),
+            approval: None,
             latest_version: versions.last().map_or(0, |latest| latest.version),
             key,
             versions,
@@ -154,6 +159,7 @@ impl From<&KeyRecord> for Attestation {
             minimum_signing_version: record.minimum_signing_version,
             derivation: record.derivation,
             rotation: record.rotation,
+            approval: record.approval.clone(),
             latest_version: record.latest_number().get(),
             versions,
         }

@@ -158,6 +158,8 @@ codes! {
     InvalidToken => "invalid_token",
     /// The credential does not permit the operation, has expired, or was revoked.
     Forbidden => "forbidden",
+    /// The key is used only with approvals, and this use has too few.
+    ApprovalRequired => "approval_required",
     /// The audit log was damaged or edited.
     AuditLogCorrupt => "audit_log_corrupt",
     /// The audit log is of a newer format than this program reads.

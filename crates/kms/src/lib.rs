@@ -74,6 +74,7 @@
 #![forbid(unsafe_code)]
 
 mod algorithm;
+pub mod approval;
 mod attestation;
 pub mod audit_log;
 pub mod backend;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::algorithm::Algorithm;
+use crate::approval::ApprovalRule;
 use crate::error::Result;
 use crate::id::Name;
 use crate::ssh_authority::SshAuthority;
@@ -206,6 +207,11 @@ pub enum KeyChange {
     /// and P-256 that sign no digests
     /// ([`Keystore::ssh_authority`](crate::Keystore::ssh_authority)).
     SshAuthority(Option<SshAuthority>),
+    /// Lets the key be used only with approvals by this rule. A key that has a rule gets another one
+    /// only with approvals by the old one ([`Keystore::with_approval`]), and none never again.
+    ///
+    /// [`Keystore::with_approval`]: crate::Keystore::with_approval
+    Approval(ApprovalRule),
     /// Versions below this one do not sign when a caller names them; 0 and 1 allow all. Only for
     /// keys of which older versions sign:
     /// [`NewKey::minimum_signing_version`](crate::NewKey::minimum_signing_version).

@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
 
 use crate::algorithm::{Algorithm, KeyUsage};
+use crate::approval::ApprovalRule;
 use crate::backend::{PrivateKey, SOFTWARE, key_usage_mismatch};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, KeyVersionId, Name};
@@ -57,6 +58,9 @@ pub(crate) struct KeyRecord {
     /// If it is there, the key signs certificates of OpenSSH that it permits, and nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ssh_authority: Option<SshAuthority>,
+    /// If it is there, the key is used only with approvals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) approval: Option<ApprovalRule>,
     /// Version 1 first; never empty. The last one is the latest version.
     pub(crate) versions: Vec<VersionRecord>,
 }

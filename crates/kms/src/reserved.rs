@@ -16,7 +16,10 @@ pub(crate) const WITNESSED: &[u8] = b"bulla-audit-log-v1/";
 /// The prefix of statements of succession: [`crate::succession`].
 pub(crate) const SUCCESSION: &[u8] = b"bulla succession\0";
 
+/// The prefix of statements about requests for approval: [`crate::approval`].
+pub(crate) const APPROVAL: &[u8] = b"bulla approval\0";
+
 /// All reserved prefixes. [`Keystore::sign`](crate::Keystore::sign) refuses messages that begin
 /// with one of them.
-pub const RESERVED_PREFIXES: [&[u8]; 7] =
-    [RESERVED_PREFIX, ATTESTATION, TIME, BLAKE3_DIGEST, CHECKPOINT, WITNESSED, SUCCESSION];
+pub const RESERVED_PREFIXES: [&[u8]; 8] =
+    [RESERVED_PREFIX, ATTESTATION, TIME, BLAKE3_DIGEST, CHECKPOINT, WITNESSED, SUCCESSION, APPROVAL];

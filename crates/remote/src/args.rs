@@ -4,7 +4,7 @@ use bulla_cli::keystore::{KeystoreArgs, ServerArgs};
 use bulla_cli::remote::{Deadline, deadline};
 use bulla_command::color::ColorWhen;
 use bulla_kms::KeyId;
-use bulla_kms::token::TokenOperation;
+use bulla_kms::token::{Holder, TokenOperation};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -73,6 +73,10 @@ pub(crate) struct TokenNewArgs {
     /// 2030-01-31T09:30:00Z
     #[arg(long, value_name = "TIME", value_parser = deadline)]
     pub(crate) expires: Deadline,
+
+    /// Who gets the token: the audit log names them, and approvers see who asks
+    #[arg(long, value_name = "NAME")]
+    pub(crate) holder: Option<Holder>,
 
     /// Write to FILE instead of standard output
     #[arg(short, long, value_name = "FILE")]
@@ -263,6 +267,7 @@ impl AgePluginCli {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::approvals::ApprovalsCli;
     use crate::threshold::ThresholdCli;
     use bulla_command::tree::CommandTree;
     use clap::CommandFactory;
@@ -275,6 +280,9 @@ mod tests {
         let tree = CommandTree::of(&ThresholdCli::command());
         assert_eq!(tree.missing_help("bulla threshold"), Vec::<String>::new());
         assert_eq!(tree.count(), 8);
+        let tree = CommandTree::of(&ApprovalsCli::command());
+        assert_eq!(tree.missing_help("bulla approvals"), Vec::<String>::new());
+        assert_eq!(tree.count(), 7);
         let tree = CommandTree::of(&KmsPluginCli::command());
         assert_eq!(tree.missing_help("bulla kms-plugin"), Vec::<String>::new());
         let tree = CommandTree::of(&AgePluginCli::command());

@@ -58,6 +58,7 @@ impl ServiceConnection {
 /// A key to create, as the client asks for it.
 fn as_asked(new: &NewKey) -> bulla_client::NewKey {
     bulla_client::NewKey {
+        approval_rule: None,
         purpose: Some(new.purpose.to_string()),
         algorithm: Some(new.algorithm.to_string()),
         label: new.label.as_ref().map(ToString::to_string),

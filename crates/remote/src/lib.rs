@@ -11,6 +11,7 @@
 )]
 
 mod age_plugin;
+mod approvals;
 mod args;
 mod audit_log;
 mod connection;
@@ -22,6 +23,7 @@ mod token;
 
 pub use self::connection::ServiceConnection;
 
+use crate::approvals::ApprovalsCli;
 use crate::args::{AgePluginCli, Cli, KmsPluginCli};
 use crate::threshold::ThresholdCli;
 use bulla_cli::keystore::ServerArgs;
@@ -59,6 +61,12 @@ pub fn main() -> ExitCode {
         return run(words, |cli: Cli| {
             cli.color.apply();
             token::run(&cli.command)
+        });
+    }
+    if let Some(words) = strip_command(&words, "approvals") {
+        return run(words, |cli: ApprovalsCli| {
+            cli.color.apply();
+            approvals::run(&cli.command)
         });
     }
     if let Some(words) = strip_command(&words, "threshold") {

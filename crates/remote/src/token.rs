@@ -50,7 +50,9 @@ fn mint(keystore: &Keystore, args: &TokenNewArgs) -> Result<Token> {
         ));
     }
     let keys = if key_ids.is_empty() { GrantedKeys::All } else { GrantedKeys::These(key_ids) };
-    Ok(keystore.mint_token(&Grant::new(tenant, keys, args.operations.clone(), args.expires.time()?))?)
+    let mut grant = Grant::new(tenant, keys, args.operations.clone(), args.expires.time()?);
+    grant.holder = args.holder.clone();
+    Ok(keystore.mint_token(&grant)?)
 }
 
 /// Has a service mint a token.
@@ -59,6 +61,7 @@ fn mint_by_service(service: &ServiceConnection, args: &TokenNewArgs) -> Result<T
         operations: args.operations.iter().map(ToString::to_string).collect(),
         keys: (!args.keys.is_empty()).then(|| args.keys.clone()),
         lifetime: args.expires.remaining()?,
+        holder: args.holder.as_ref().map(ToString::to_string),
     };
     let minted = service.ask(|client| client.mint_token(&grant))?;
     // The error does not quote it.

@@ -117,7 +117,7 @@ impl ApiErrorCode {
 pub(crate) const fn status_of(code: Code) -> StatusCode {
     match code {
         Code::KeyNotFound | Code::UnknownVersion | Code::NotFound => StatusCode::NOT_FOUND,
-        Code::InvalidToken | Code::Forbidden => StatusCode::FORBIDDEN,
+        Code::InvalidToken | Code::Forbidden | Code::ApprovalRequired => StatusCode::FORBIDDEN,
         Code::AlreadyExists
         | Code::NotLatestVersion
         | Code::KeyDisabled

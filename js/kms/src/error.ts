@@ -4,6 +4,7 @@
  */
 export type ServiceCode =
   | "already_exists"
+  | "approval_required"
   | "audit_log_corrupt"
   | "audit_log_too_new"
   | "body_timeout"

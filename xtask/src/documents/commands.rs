@@ -8,7 +8,7 @@ use bulla_devtools::{Context, quiet};
 use crate::forward::{self, Built};
 
 /// The documents whose commands are checked.
-const DOCUMENTS: [&str; 23] = [
+const DOCUMENTS: [&str; 24] = [
     "README.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
@@ -16,6 +16,7 @@ const DOCUMENTS: [&str; 23] = [
     "RELEASING.md",
     "docs/README.md",
     "docs/age.md",
+    "docs/approvals.md",
     "docs/checksums.md",
     "docs/formats.md",
     "docs/jwt.md",

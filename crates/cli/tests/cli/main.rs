@@ -2,6 +2,7 @@
 #![cfg(unix)]
 
 mod agent;
+mod approvals;
 mod attested;
 mod audit_log;
 mod bad_input;

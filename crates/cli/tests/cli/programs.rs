@@ -61,6 +61,7 @@ fn help_completions_and_manual_pages_show_the_commands_of_all_programs() {
         ("serve", "bulla-serve"),
         ("token", "bulla-remote"),
         ("threshold", "bulla-remote"),
+        ("approvals", "bulla-remote"),
         ("kms-plugin", "bulla-remote"),
         ("age-plugin", "bulla-remote"),
         ("policy", "bulla-serve"),

@@ -32,6 +32,7 @@ use tokio::runtime::{Builder, Runtime};
 use zeroize::Zeroizing;
 
 use crate::address::Address;
+use crate::approvals::{Approval, Decision, NewApproval, UseApproval};
 use crate::audit_log::{AuditEntry, AuditEntryPage, AuditLogReport, Checkpoint};
 use crate::encryption::EncapsulatedKey;
 use crate::error::{BatchError, Error, Result, ServiceError};
@@ -219,6 +220,17 @@ calls! {
     export_key(key: &str, recipient: Recipient<'_>) -> ExportedKey;
     import_key(new: &NewKey, material: KeyMaterial<'_>) -> Key;
     import_version(key: &str, material: KeyMaterial<'_>) -> Key;
+    request_approval(new: &NewApproval<'_>) -> Approval;
+    approvals() -> Vec<Approval>;
+    approval(id: &str) -> Approval;
+    approve(id: &str, decision: &Decision<'_>) -> Approval;
+    reject(id: &str, decision: &Decision<'_>) -> Approval;
+    sign_approved(key: &str, message: &[u8], approval: &UseApproval<'_>) -> Signature;
+    sign_statement_approved(
+        key: &str,
+        statement: &Statement<'_>,
+        approval: &UseApproval<'_>
+    ) -> SignedStatement;
     sign(key: &str, message: &[u8]) -> Signature;
     verify(key: &str, message: &[u8], signature: &[u8]) -> Verdict;
     sign_with(key: &str, message: &[u8], scheme: SignatureScheme) -> Signature;

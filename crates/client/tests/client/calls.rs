@@ -344,6 +344,7 @@ fn tokens_are_minted_attenuated_and_revoked() {
         operations: vec!["sign".to_owned(), "read".to_owned()],
         keys: None,
         lifetime: Duration::from_secs(60),
+        holder: None,
     };
     let minted = {
         let client = &open;

@@ -12,6 +12,7 @@ use super::event::Actor;
 #[cfg(test)]
 use super::event::AuditEvent;
 use super::tree::{self, Frontier};
+use crate::approval::ApprovalSummary;
 use crate::encoding::{self, serde_as_text};
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeySelector;
@@ -98,6 +99,9 @@ pub struct Entry {
     /// The certificate of OpenSSH that was signed, if the message was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate: Option<Box<SshCertificateSummary>>,
+    /// The request for approval that this was a step of, or that the use of the key had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Box<ApprovalSummary>>,
 }
 
 impl Entry {
@@ -114,6 +118,7 @@ impl Entry {
             result: EventName(event.outcome.as_str().to_owned()),
             digest: event.digest.map(Digest),
             certificate: event.certificate.clone(),
+            approval: event.approval.clone(),
         })
     }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bulla_blake3::Hash;
 
 use super::checkpoint::CheckpointSigner;
+use crate::approval::ApprovalSummary;
 use crate::encoding::{self, serde_as_text};
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyRef;
@@ -110,6 +111,16 @@ pub enum AuditOperation {
     Certificates,
     /// The certificates of OpenSSH that the key signs were set.
     SshAuthority,
+    /// The rule of approvals was set.
+    ApprovalRule,
+    /// A use of a key was requested that needs approvals.
+    RequestApproval,
+    /// A request was approved.
+    Approve,
+    /// A request was rejected.
+    Reject,
+    /// A key is used without its approvals, in an emergency.
+    OverrideApproval,
     /// A version was revoked.
     Revoke,
     /// A version was destroyed.
@@ -158,6 +169,11 @@ impl AuditOperation {
         Self::AllowBackup,
         Self::Certificates,
         Self::SshAuthority,
+        Self::ApprovalRule,
+        Self::RequestApproval,
+        Self::Approve,
+        Self::Reject,
+        Self::OverrideApproval,
         Self::Revoke,
         Self::DestroyVersion,
         Self::ScheduleDestruction,
@@ -197,6 +213,11 @@ impl AuditOperation {
             Self::AllowBackup => "allow_backup",
             Self::Certificates => "certificates",
             Self::SshAuthority => "ssh_authority",
+            Self::ApprovalRule => "approval_rule",
+            Self::RequestApproval => "request_approval",
+            Self::Approve => "approve",
+            Self::Reject => "reject",
+            Self::OverrideApproval => "override_approval",
             Self::Revoke => "revoke",
             Self::DestroyVersion => "destroy_version",
             Self::ScheduleDestruction => "schedule_destruction",
@@ -228,6 +249,7 @@ impl AuditOperation {
             | Self::AllowBackup
             | Self::Certificates
             | Self::SshAuthority
+            | Self::ApprovalRule
             | Self::Revoke
             | Self::DestroyVersion
             | Self::ScheduleDestruction
@@ -247,6 +269,10 @@ impl AuditOperation {
             | Self::Mac
             | Self::VerifyMac
             | Self::Attest
+            | Self::RequestApproval
+            | Self::Approve
+            | Self::Reject
+            | Self::OverrideApproval
             | Self::Backup
             | Self::Recover => false,
         }
@@ -266,6 +292,7 @@ impl From<&KeyChange> for AuditOperation {
             KeyChange::AllowBackup => Self::AllowBackup,
             KeyChange::Certificates { .. } => Self::Certificates,
             KeyChange::SshAuthority(_) => Self::SshAuthority,
+            KeyChange::Approval(_) => Self::ApprovalRule,
             KeyChange::Revoke(_) => Self::Revoke,
             KeyChange::DestroyVersion(_) => Self::DestroyVersion,
             KeyChange::ScheduleDestruction(_) => Self::ScheduleDestruction,
@@ -323,6 +350,8 @@ pub struct AuditEvent<'a> {
     pub digest: Option<Hash>,
     /// The certificate of OpenSSH that was signed, if the message was one.
     pub certificate: Option<Box<SshCertificateSummary>>,
+    /// The request for approval that this was a step of, or that the use of the key had.
+    pub approval: Option<Box<ApprovalSummary>>,
 }
 
 /// The receiver of a keystore's reports on its operations:

@@ -18,6 +18,7 @@ use super::event::{Actor, AuditEvent, AuditOperation, Outcome};
 use super::files::{Lock, LogFile};
 use super::tree::Frontier;
 use super::{files, tree};
+use crate::approval::ApprovalSummary;
 use crate::error::{KmsError, Result};
 use crate::id::{KeyRef, KeySelector};
 use crate::time::Timestamp;
@@ -287,6 +288,10 @@ impl Group {
             let text = serde_json::to_string(certificate).expect("plain structures serialize");
             let _ = write!(bytes, ",\"certificate\":{text}");
         }
+        if let Some(approval) = &event.approval {
+            let text = serde_json::to_string(approval).expect("plain structures serialize");
+            let _ = write!(bytes, ",\"approval\":{text}");
+        }
         bytes.extend_from_slice(LINK.as_bytes());
         bytes.extend_from_slice(&[b'0'; LINK_DIGITS]);
         bytes.extend_from_slice(END.as_bytes());
@@ -360,6 +365,7 @@ pub(super) struct OwedEntry {
     key: Option<KeySelector>,
     outcome: Outcome,
     digest: Option<Hash>,
+    approval: Option<Box<ApprovalSummary>>,
 }
 
 impl OwedEntry {
@@ -367,15 +373,16 @@ impl OwedEntry {
     /// [`Code::ClockOutOfRange`](crate::Code::ClockOutOfRange).
     pub(super) fn now(event: &AuditEvent<'_>) -> Result<Self> {
         // No change signs a certificate.
-        let AuditEvent { actor, operation, key, outcome, digest, certificate: _ } = event.clone();
+        let AuditEvent { actor, operation, key, outcome, digest, certificate: _, approval } = event.clone();
         let (time, key) = (Timestamp::now()?, key.map(KeySelector::from));
-        Ok(Self { time, actor, operation, key, outcome, digest })
+        Ok(Self { time, actor, operation, key, outcome, digest, approval })
     }
 
     pub(super) fn event(&self) -> AuditEvent<'_> {
         let (actor, key) = (self.actor.clone(), self.key.as_ref().map(KeySelector::as_ref));
         let Self { operation, outcome, digest, .. } = *self;
-        AuditEvent { actor, operation, key, outcome, digest, certificate: None }
+        let approval = self.approval.clone();
+        AuditEvent { actor, operation, key, outcome, digest, certificate: None, approval }
     }
 }
 
@@ -413,7 +420,10 @@ mod tests {
                         // Some lines have a certificate, with a text that needs an escape.
                         let text = r#"{"kind":"host","serial":"7","key_id":"\"a\"","principals":["b","c"]}"#;
                         let certificate = digest.map(|_| serde_json::from_str(text).unwrap());
-                        let event = AuditEvent { actor, operation, key, outcome, digest, certificate };
+                        let text = r#"{"id":"0197a5c0-4c1e-7e0b-9a37-0d2a6f3b8c11","reason":"\"a\""}"#;
+                        let approval = key.map(|_| serde_json::from_str(text).unwrap());
+                        let event =
+                            AuditEvent { actor, operation, key, outcome, digest, certificate, approval };
                         group.push(number, &event);
                         let mut entry = Entry::new(number, &event).unwrap();
                         entry.time = group.time.parse().unwrap();
@@ -447,7 +457,11 @@ mod tests {
         let (key, outcome) = (Some(KeyRef::Version(&id)), Outcome::Failed(code));
         let digest = Some(bulla_blake3::hash(b"a message"));
         let mut group = Group::at(Timestamp::from_unix_millis(0).unwrap(), 1);
-        group.push(u64::MAX, &AuditEvent { actor, operation, key, outcome, digest, certificate: None });
+        // A change is made by a request, whose id is in the entry.
+        let text = r#"{"id":"0197a5c0-4c1e-7e0b-9a37-0d2a6f3b8c11"}"#;
+        let approval = serde_json::from_str(text).unwrap();
+        let event = AuditEvent { actor, operation, key, outcome, digest, certificate: None, approval };
+        group.push(u64::MAX, &event);
         assert!(group.bytes.len() as u64 <= MAX_ENTRY, "{}", group.bytes.len());
     }
 }

@@ -6,6 +6,7 @@ use super::lifecycle::check_enabled;
 use super::observe::{AuditedResult, Subject};
 use super::signing::{SignedContent, check_purpose};
 use crate::algorithm::KeyUsage;
+use crate::approval::KeyUse;
 use crate::audit_log::AuditOperation;
 use crate::backend::HmacHash;
 use crate::error::Result;
@@ -127,8 +128,10 @@ impl Keystore {
             check_purpose(key)?;
             // A MAC is no ciphertext and no signature: it does not count as a use of such a key.
             let (id, loaded) = match key.key_id().algorithm().usage() {
-                KeyUsage::Authentication => self.version_for_one_use(key, SignedContent::Callers)?,
-                _ => self.version_that_signs(key, SignedContent::Callers)?,
+                KeyUsage::Authentication => {
+                    self.version_for_one_use(key, SignedContent::Callers, KeyUse::Opaque)?
+                }
+                _ => self.version_that_signs(key, SignedContent::Callers, KeyUse::Opaque)?,
             };
             let bytes = hash.hmac(loaded.hmac_key(&id, &self.cipher, &self.backends)?, message);
             Ok(Mac { key: id, bytes })
@@ -159,7 +162,7 @@ impl Keystore {
 
     fn make_mac(&self, key: KeyRef<'_>, message: &[u8]) -> Result<Mac> {
         self.key_for(key, KeyUsage::Authentication)?;
-        let (id, loaded) = self.version_for_one_use(key, SignedContent::Callers)?;
+        let (id, loaded) = self.version_for_one_use(key, SignedContent::Callers, KeyUse::Opaque)?;
         let bytes = loaded.private_key(&id, &self.cipher, &self.backends)?.mac(message)?;
         Ok(Mac { key: id, bytes })
     }

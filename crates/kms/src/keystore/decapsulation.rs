@@ -4,6 +4,7 @@ use super::Keystore;
 use super::lifecycle::{check_enabled, check_state};
 use super::observe::Subject;
 use crate::algorithm::KeyUsage;
+use crate::approval::KeyUse;
 use crate::audit_log::AuditOperation;
 use crate::backend::{SharedKey, check_usage};
 #[cfg(feature = "soft-seal")]
@@ -66,6 +67,7 @@ impl Keystore {
             let loaded = index.key(key.key_id())?;
             check_usage(key.key_id().algorithm(), KeyUsage::KeyEncapsulation)?;
             check_enabled(&loaded.record)?;
+            self.check_approval(&loaded.record, key, KeyUse::Ciphertext(ciphertext))?;
             loaded.private_key(key, &self.cipher, &self.backends)?.decapsulate(ciphertext)
         })
     }

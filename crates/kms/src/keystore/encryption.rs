@@ -10,6 +10,7 @@ use super::lifecycle::check_enabled;
 use super::observe::Subject;
 use super::signing::{SignedContent, check_purpose};
 use crate::algorithm::KeyUsage;
+use crate::approval::KeyUse;
 use crate::audit_log::AuditOperation;
 use crate::backend::{DecryptRequest, EncryptRequest, EncryptionMode, check_usage, invalid_ciphertext};
 use crate::ciphertext::{
@@ -87,7 +88,7 @@ impl Keystore {
         options: &EncryptionOptions<'_>,
     ) -> Result<Plaintext> {
         self.observed(Subject::message(AuditOperation::Decrypt, key_id, ciphertext), || {
-            self.find_plaintext(key_id, ciphertext, options)
+            self.find_plaintext(key_id, ciphertext, options, KeyUse::Ciphertext(ciphertext))
         })
     }
 
@@ -173,7 +174,10 @@ impl Keystore {
 
     /// The result of [`Keystore::decrypt`] for each item, in their order.
     pub fn decrypt_batch(&self, items: &[DecryptItem<'_>]) -> Vec<Result<Plaintext>> {
-        let run = |item: &DecryptItem<'_>| self.find_plaintext(item.key, item.ciphertext, &item.options);
+        let run = |item: &DecryptItem<'_>| {
+            let used = KeyUse::Ciphertext(item.ciphertext);
+            self.find_plaintext(item.key, item.ciphertext, &item.options, used)
+        };
         self.observed_each(
             AuditOperation::Decrypt,
             |place| Subject::message(AuditOperation::Decrypt, items[place].key, items[place].ciphertext),
@@ -206,7 +210,7 @@ impl Keystore {
         }
         // Before a use is counted.
         mode(&self.key_for(key, KeyUsage::Encryption)?.record, options)?;
-        let (id, loaded) = self.version_for_one_use(key, SignedContent::Callers)?;
+        let (id, loaded) = self.version_for_one_use(key, SignedContent::Callers, KeyUse::Free)?;
         let mode = mode(&loaded.record, options)?;
         let version = NonZeroU32::new(id.version()).expect("versions are numbered from 1");
         let length = key.key_id().algorithm().output_length() + plaintext.len();
@@ -229,6 +233,7 @@ impl Keystore {
         key_id: &KeyId,
         ciphertext: &[u8],
         options: &EncryptionOptions<'_>,
+        used: KeyUse<'_>,
     ) -> Result<Plaintext> {
         let loaded = self.key_for(key_id.into(), KeyUsage::Encryption)?;
         check_enabled(&loaded.record)?;
@@ -238,6 +243,7 @@ impl Keystore {
         if loaded.record.version(id.version()).is_none() {
             return Err(invalid_ciphertext());
         }
+        self.check_approval(&loaded.record, &id, used)?;
         let cipher = loaded.private_key(&id, &self.cipher, &self.backends)?;
         let request = DecryptRequest::new(mode, options.associated_data, parts.nonce(), parts.ciphertext());
         cipher.decrypt(request).map(|bytes| Plaintext::new(id, bytes))
@@ -249,7 +255,8 @@ impl Keystore {
         ciphertext: &[u8],
         options: &EncryptionOptions<'_>,
     ) -> Result<Ciphertext> {
-        let plaintext = self.find_plaintext(key.key_id(), ciphertext, options)?;
+        // The plaintext does not leave the keystore.
+        let plaintext = self.find_plaintext(key.key_id(), ciphertext, options, KeyUse::Free)?;
         self.make_ciphertext(key, &plaintext.bytes, options)
     }
 

@@ -5,11 +5,13 @@ use std::sync::PoisonError;
 use uuid::Uuid;
 
 use super::Keystore;
+use super::approvals::check_approvable;
 use super::changes::{Edit, NewVersion};
 use super::index::Index;
 use super::lifecycle::{check_enabled, has_leftovers};
 use super::observe::Subject;
 use crate::algorithm::{Algorithm, KeyUsage};
+use crate::approval::{ApprovalRule, KeyUse};
 use crate::attestation::Attestation;
 use crate::audit_log::AuditOperation;
 use crate::backend::{SOFTWARE, VerifyRequest};
@@ -80,6 +82,9 @@ pub struct NewKey {
     /// Whether backups of this key alone may be made ([`Keystore::backup_key`]). It may be allowed
     /// later.
     pub backup_allowed: bool,
+    /// Who must approve each use of the key; none if it is used without approvals. It may get a rule
+    /// later, and never loses it.
+    pub approval: Option<ApprovalRule>,
 }
 
 impl NewKey {
@@ -97,6 +102,7 @@ impl NewKey {
             derivation: KeyDerivation::None,
             rotation: RotationPolicy::default(),
             backup_allowed: false,
+            approval: None,
         }
     }
 
@@ -162,6 +168,14 @@ impl NewKey {
         self
     }
 
+    /// Lets the key be used only with approvals by this rule: see
+    /// [`Keystore::request_approval`].
+    #[must_use]
+    pub fn approval(mut self, rule: impl Into<Option<ApprovalRule>>) -> Self {
+        self.approval = rule.into();
+        self
+    }
+
     /// Sets when the keystore rotates the key by itself.
     #[must_use]
     pub fn rotation(mut self, rotation: RotationPolicy) -> Self {
@@ -207,6 +221,7 @@ impl Keystore {
         check_new(&new)?;
         let now = Timestamp::now()?;
         let key_id = KeyId::new(new.tenant.clone(), new.purpose.clone(), new.algorithm, new_uuid(now)?);
+        new.approval.as_ref().map_or(Ok(()), |rule| check_approvable(&key_id, rule))?;
         self.observed(Subject::key(operation, &key_id), || self.add_key_at(&key_id, &new, now, first))
     }
 
@@ -242,6 +257,7 @@ impl Keystore {
                 rotation: new.rotation,
                 derivation: new.derivation,
                 ssh_authority: None,
+                approval: new.approval.clone(),
                 versions: vec![VersionRecord::new(now, identity, origin)],
             };
             Ok(Some(Edit::new(record, pair)))
@@ -482,6 +498,10 @@ impl Keystore {
             }
             if let KeyChange::Label(label) = change {
                 check_label(index, key_id, label.as_ref())?;
+            }
+            if let KeyChange::Approval(rule) = change {
+                let latest = key_id.version(old.record.latest_number());
+                self.check_approval(&old.record, &latest, KeyUse::Rule(rule))?;
             }
             let is_destroyed = old.record.state == KeyState::Destroyed;
             if *change == KeyChange::Destroy && is_destroyed && has_leftovers(&old.record) {

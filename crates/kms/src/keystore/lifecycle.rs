@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use zeroize::Zeroizing;
 
 use super::Keystore;
+use super::approvals::check_approvable;
 use super::changes::Edit;
 use super::index::LoadedKey;
 use crate::algorithm::{Algorithm, KeyUsage};
@@ -111,6 +112,10 @@ impl KeyChange {
             (Self::AllowBackup, _) => record.backup_allowed = true,
             (Self::Certificates { version, chain }, _) => set_certificates(record, *version, chain)?,
             (Self::SshAuthority(policy), _) => set_ssh_authority(record, policy.as_ref())?,
+            (Self::Approval(rule), _) => {
+                check_approvable(&key, rule)?;
+                record.approval = Some(rule.clone());
+            }
             (Self::Revoke(number), _) => older(record, *number)?.state = VersionState::Revoked,
             (Self::DestroyVersion(number), _) => older(record, *number)?.destroy(),
             (Self::Disable, KeyState::Enabled | KeyState::Disabled) => record.state = KeyState::Disabled,

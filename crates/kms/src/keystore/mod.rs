@@ -5,6 +5,7 @@
 //! who see one [`index`] of all keys at a time. The other modules have the methods that users call.
 //! [`observe`] wraps every operation, and reports it to the audit log and the metrics.
 
+mod approvals;
 mod authentication;
 #[cfg(feature = "soft-seal")]
 mod backup;
@@ -53,6 +54,7 @@ pub use self::index::Snapshot;
 pub use self::keys::NewKey;
 pub use self::shared::DataCipher;
 pub(crate) use self::signing::SignedContent;
+use crate::approval::ApprovedUse;
 use crate::audit_log::{Actor, AuditSink};
 use crate::backend::Backends;
 use crate::encryption::StoreCipher;
@@ -79,6 +81,8 @@ pub struct Keystore {
     observers: Arc<Observers>,
     /// The actor in the entries of the audit log.
     actor: Option<Actor>,
+    /// The use of a key that this handle may make; none makes none that needs approvals.
+    approved: Option<Arc<ApprovedUse>>,
     /// Shared by all handles, so that the last one is known; none while this one is dropped.
     handles: Option<Arc<()>>,
     index: Arc<ArcSwap<Index>>,

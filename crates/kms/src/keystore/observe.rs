@@ -11,6 +11,7 @@ use bulla_blake3::Hash;
 use super::{Keystore, Observers};
 #[cfg(feature = "with-metrics")]
 use crate::algorithm::Algorithm;
+use crate::approval::{ApprovalId, ApprovalSummary};
 use crate::attestation::{Attestation, SignedAttestation};
 use crate::audit_log::{Actor, AuditEvent, AuditOperation, AuditSink, Outcome};
 use crate::backend::SharedKey;
@@ -29,12 +30,14 @@ pub(crate) struct Subject<'a> {
     key: Option<KeyRef<'a>>,
     /// The message. Only its digest is recorded.
     message: Option<&'a [u8]>,
+    /// The step of a request for approval, with the digest of what it is about.
+    approval: Option<(&'a Hash, &'a ApprovalSummary)>,
 }
 
 impl<'a> Subject<'a> {
     /// An operation on the whole store.
     pub(crate) fn store(operation: AuditOperation) -> Self {
-        Self { operation, key: None, message: None }
+        Self { operation, key: None, message: None, approval: None }
     }
 
     /// An operation with a key and without a message.
@@ -45,6 +48,16 @@ impl<'a> Subject<'a> {
     /// An operation with a key on a message.
     pub(crate) fn message(operation: AuditOperation, key: impl Into<KeyRef<'a>>, message: &'a [u8]) -> Self {
         Self { message: Some(message), ..Self::key(operation, key) }
+    }
+
+    /// A step of a request for approval.
+    pub(crate) fn approval(
+        operation: AuditOperation,
+        key: impl Into<KeyRef<'a>>,
+        digest: &'a Hash,
+        summary: &'a ApprovalSummary,
+    ) -> Self {
+        Self { approval: Some((digest, summary)), ..Self::key(operation, key) }
     }
 
     #[cfg(feature = "with-metrics")]
@@ -59,11 +72,15 @@ impl<'a> Subject<'a> {
         outcome: Outcome,
         actor: Actor,
         digest: Option<Hash>,
+        approved: Option<ApprovalId>,
     ) -> AuditEvent<'a> {
         let operation = self.operation;
         let signed = self.message.filter(|_| operation == AuditOperation::Sign);
         let certificate = signed.and_then(SshCertificateSummary::of).map(Box::new);
-        AuditEvent { actor, operation, key: key.or(self.key), outcome, digest, certificate }
+        let step = self.approval.map(|(_, summary)| summary.clone());
+        let approval = step.or_else(|| approved.map(ApprovalSummary::of)).map(Box::new);
+        let digest = digest.or(self.approval.map(|(digest, _)| *digest));
+        AuditEvent { actor, operation, key: key.or(self.key), outcome, digest, certificate, approval }
     }
 }
 
@@ -250,6 +267,7 @@ impl Keystore {
         Self {
             observers: Arc::clone(&self.observers),
             actor: Some(actor.clone()),
+            approved: self.approved.clone(),
             handles: self.handles.clone(),
             index: Arc::clone(&self.index),
             writer: Arc::clone(&self.writer),
@@ -310,7 +328,7 @@ impl Keystore {
             return result;
         }
         let digest = subject.message.or(message).map(bulla_blake3::hash);
-        let recorded = self.record(&[subject.event(key, outcome, self.actor(), digest)]);
+        let recorded = self.record(&[subject.event(key, outcome, self.actor(), digest, self.approved_id())]);
         let made = result?;
         match recorded {
             Ok(()) => Ok(made),
@@ -345,7 +363,7 @@ impl Keystore {
             let events = results.iter().enumerate().map(|(place, result)| {
                 let Report { outcome, key, .. } = told(result);
                 let digest = messages[place].map(|_| digests[place]);
-                subject(place).event(key, outcome, actor(place), digest)
+                subject(place).event(key, outcome, actor(place), digest, self.approved_id())
             });
             if let Err(error) = self.record(&events.collect::<Vec<_>>()) {
                 results.iter_mut().for_each(|result| *result = withheld(&error));
@@ -368,6 +386,11 @@ impl Keystore {
     /// Reports a change that was made in addition to an operation, in its reserved place.
     pub(super) fn note(&self, subject: Subject<'_>) -> Result<()> {
         self.reported(subject, || Ok(()))
+    }
+
+    /// The request for approval by which this handle uses a key, if there is one.
+    fn approved_id(&self) -> Option<ApprovalId> {
+        self.approved.as_ref().map(|approved| approved.id())
     }
 
     fn watch(&self) -> Watch<'_> {

@@ -340,6 +340,7 @@ fn assemble(
         guard: Arc::clone(&options.guard),
         observers: Arc::new(options.into()),
         actor: options.actor.clone(),
+        approved: None,
         handles: Some(Arc::default()),
         file,
         lease: None,

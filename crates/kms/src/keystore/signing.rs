@@ -11,6 +11,7 @@ use super::lifecycle::{check_enabled, check_statements};
 use super::load;
 use super::observe::Subject;
 use crate::algorithm::{Algorithm, KeyUsage};
+use crate::approval::KeyUse;
 use crate::attestation::{Attestation, SignedAttestation};
 use crate::audit_log::{
     AuditOperation, CheckpointSigner, CheckpointSigningKey, TreeHead, UnsignedCheckpoint,
@@ -160,7 +161,7 @@ impl Keystore {
         check_purpose(key)?;
         check_signs_messages(key)?;
         self.check_lease()?;
-        let (id, loaded) = self.version_for_one_use(key, SignedContent::Callers)?;
+        let (id, loaded) = self.version_for_one_use(key, SignedContent::Callers, KeyUse::Message(message))?;
         if let Some(policy) = &loaded.record.ssh_authority {
             policy.permit(message, Timestamp::now()?)?;
         }
@@ -198,14 +199,16 @@ impl Keystore {
     pub(crate) fn sign_statement(
         &self,
         key: KeyRef<'_>,
+        used: KeyUse<'_>,
         message: impl FnOnce(&KeyVersionId, &PublicKey) -> Vec<u8>,
     ) -> Result<Signature> {
-        let signing =
-            match check_purpose(key).and_then(|()| self.check_lease()).and_then(|()| self.one_signature(key))
-            {
-                Ok(signing) => signing,
-                Err(error) => return self.observed(Subject::key(AuditOperation::Sign, key), || Err(error)),
-            };
+        let signing = match check_purpose(key)
+            .and_then(|()| self.check_lease())
+            .and_then(|()| self.one_signature(key, used))
+        {
+            Ok(signing) => signing,
+            Err(error) => return self.observed(Subject::key(AuditOperation::Sign, key), || Err(error)),
+        };
         let message = message(&signing.id, &signing.public_key);
         self.observed(Subject::message(AuditOperation::Sign, key, &message), || signing.sign(&message))
     }
@@ -245,14 +248,14 @@ impl Keystore {
             let error = KmsError::new(Code::KeyUsageMismatch, message);
             return self.observed(Subject::key(AuditOperation::Sign, key), || Err(error));
         }
-        self.sign_statement(key, message)
+        self.sign_statement(key, KeyUse::Opaque, message)
     }
 
     /// The right to make one signature with a key's latest version. Taking it may rotate the key;
     /// using it changes nothing.
-    fn one_signature(&self, key: KeyRef<'_>) -> Result<OneSignature<'_>> {
+    fn one_signature(&self, key: KeyRef<'_>, used: KeyUse<'_>) -> Result<OneSignature<'_>> {
         check_usage(key.key_id().algorithm(), KeyUsage::Signature)?;
-        let (id, loaded) = self.version_for_one_use(key, SignedContent::Statement)?;
+        let (id, loaded) = self.version_for_one_use(key, SignedContent::Statement, used)?;
         let public_key = loaded.version(&id)?.public_key_of(key.key_id())?.clone();
         Ok(OneSignature { keystore: self, id, loaded, public_key })
     }
@@ -263,6 +266,7 @@ impl Keystore {
         &self,
         key: KeyRef<'_>,
         content: SignedContent,
+        used: KeyUse<'_>,
         message: impl FnOnce(&KeyVersionId, &PublicKey) -> Prehashed,
     ) -> Result<Signature> {
         let algorithm = key.key_id().algorithm();
@@ -277,7 +281,7 @@ impl Keystore {
                 check_signs_messages(key)?;
             }
             self.check_lease()?;
-            let (id, loaded) = self.version_for_one_use(key, content)?;
+            let (id, loaded) = self.version_for_one_use(key, content, used)?;
             if loaded.record.ssh_authority.is_some() {
                 let message =
                     format!("the key {} signs certificates of OpenSSH, and no digests", id.key_id());
@@ -364,7 +368,7 @@ impl Keystore {
         let key = key.into();
         // Before a use is counted.
         message.form(key.key_id().algorithm())?;
-        self.sign_form(key, SignedContent::Callers, |_, _| message.clone())
+        self.sign_form(key, SignedContent::Callers, KeyUse::Opaque, |_, _| message.clone())
     }
 
     /// Signs the system clock's time and a nonce with a key's latest version, in answer to a
@@ -390,7 +394,7 @@ impl Keystore {
     pub fn sign_time(&self, key_id: &KeyId, nonce: &[u8; 32]) -> Result<SignedTime> {
         let time = Timestamp::now()?;
         let message = SignedTime::signed_bytes(nonce, time);
-        let signature = self.sign_statement(KeyRef::Key(key_id), |_, _| message)?;
+        let signature = self.sign_statement(KeyRef::Key(key_id), KeyUse::Opaque, |_, _| message)?;
         Ok(SignedTime { time, signature })
     }
 
@@ -413,7 +417,7 @@ impl Keystore {
         self.observed(Subject::key(AuditOperation::Attest, key_id), || {
             check_purpose(key_id.into())?;
             self.check_lease()?;
-            let signing = self.one_signature(KeyRef::Key(key_id))?;
+            let signing = self.one_signature(KeyRef::Key(key_id), KeyUse::Free)?;
             let attestation = Attestation::from(&signing.loaded.record);
             let signature = signing.sign(&attestation.signed_bytes())?;
             Ok(SignedAttestation { attestation, signature })
@@ -426,9 +430,11 @@ impl Keystore {
         &self,
         key: KeyRef<'_>,
         content: SignedContent,
+        used: KeyUse<'_>,
     ) -> Result<(KeyVersionId, Arc<LoadedKey>)> {
         loop {
-            let (id, loaded) = self.version_that_signs(key, content)?;
+            // Also after a rotation: an approval is about one version.
+            let (id, loaded) = self.version_that_signs(key, content, used)?;
             let record = &loaded.record;
             let is_latest = id.version() == record.latest_number().get();
             let policy = record.rotation;
@@ -494,6 +500,7 @@ impl Keystore {
         &self,
         key: KeyRef<'_>,
         content: SignedContent,
+        used: KeyUse<'_>,
     ) -> Result<(KeyVersionId, Arc<LoadedKey>)> {
         let index = self.index.load();
         let loaded = index.key(key.key_id())?;
@@ -510,6 +517,7 @@ impl Keystore {
         if content == SignedContent::Statement {
             check_statements(&loaded.record)?;
         }
+        self.check_approval(&loaded.record, &signs, used)?;
         Ok((signs, Arc::clone(loaded)))
     }
 }
@@ -600,7 +608,7 @@ impl CheckpointSigner for Keystore {
     }
 
     fn checkpoint_signing_key(&self, key: KeyRef<'_>) -> Result<Box<dyn CheckpointSigningKey + '_>> {
-        Ok(Box::new(self.one_signature(key)?))
+        Ok(Box::new(self.one_signature(key, KeyUse::Free)?))
     }
 }
 

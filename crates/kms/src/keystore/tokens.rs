@@ -8,6 +8,7 @@ use super::lifecycle::check_state;
 use super::observe::Subject;
 use super::signing::SignedContent;
 use crate::algorithm::Algorithm;
+use crate::approval::KeyUse;
 use crate::audit_log::AuditOperation;
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyRef, KeyVersionId, Name};
@@ -77,7 +78,8 @@ impl Keystore {
         let root = self.token_root(&grant.tenant)?;
         self.observed(Subject::key(AuditOperation::Sign, &root), || {
             self.check_lease()?;
-            let (id, loaded) = self.version_for_one_use(KeyRef::Key(&root), SignedContent::Statement)?;
+            let (id, loaded) =
+                self.version_for_one_use(KeyRef::Key(&root), SignedContent::Statement, KeyUse::Free)?;
             let seed = loaded.material(&id, &self.cipher, &self.backends)?;
             Token::mint(&seed, id.version(), grant)
         })

@@ -21,7 +21,7 @@ use crate::id::{KeyId, KeyVersionId};
 use crate::key_identity::KeyIdentity;
 use crate::policy::Origin;
 use crate::public_key::PublicKey;
-use crate::record::VersionRecord;
+use crate::record::{KeyRecord, VersionRecord};
 use crate::transfer::{PrivateKeyData, WrappedForRsa, WrappedPrivateKey, does_not_unwrap};
 
 impl Keystore {
@@ -72,6 +72,7 @@ impl Keystore {
         self.observed(Subject::key(AuditOperation::Import, key_id), || {
             let id = self.add_version(key_id, |record| {
                 check_enabled(record)?;
+                check_needs_no_approval(record)?;
                 check_new(&record.versions, key.identity())?;
                 self.imported(&record.backend, key).map(Some)
             })?;
@@ -237,6 +238,7 @@ impl Keystore {
             let message = format!("the key {} is not exportable, and this cannot be changed", key.key_id());
             return Err(KmsError::new(Code::NotExportable, message));
         }
+        check_needs_no_approval(&loaded.record)?;
         check_enabled(&loaded.record)?;
         // A version that still signs for its callers is theirs in the same way.
         if key.version() != loaded.record.latest_number().get()
@@ -250,6 +252,19 @@ impl Keystore {
         let public_key = loaded.usable(key)?.public_key.clone();
         Ok((loaded.material(key, &self.cipher, &self.backends)?, public_key))
     }
+}
+
+/// An error for a key that is used only with approvals: whoever has its private key outside, or
+/// brought it, needs none.
+fn check_needs_no_approval(record: &KeyRecord) -> Result<()> {
+    if record.approval.is_none() {
+        return Ok(());
+    }
+    let message = format!(
+        "the key {} is used only with approvals: its private keys do not leave the keystore, and none comes in",
+        record.key
+    );
+    Err(KmsError::new(Code::ApprovalRequired, message))
 }
 
 fn public_only(key: &PublicKey) -> NewVersion {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::name::SignedName;
 use crate::algorithm::Algorithm;
+use crate::approval::KeyUse;
 use crate::encoding;
 use crate::encoding::serde_as_text;
 use crate::error::{Code, KmsError, Result};
@@ -273,10 +274,11 @@ impl SignatureFile {
         let mut signed_bytes = |key: &KeyVersionId, public_key: &PublicKey| {
             file.insert(unsigned(key, public_key)).signed_bytes()
         };
+        let used = KeyUse::Statement(&statement, prehash);
         let signature = match prehash {
-            None => keystore.sign_statement(key.into(), signed_bytes)?,
+            None => keystore.sign_statement(key.into(), used, signed_bytes)?,
             Some(prehash) => {
-                keystore.sign_form(key.into(), SignedContent::Statement, |key, public_key| {
+                keystore.sign_form(key.into(), SignedContent::Statement, used, |key, public_key| {
                     Prehashed::of_file(prehash, &signed_bytes(key, public_key))
                 })?
             }

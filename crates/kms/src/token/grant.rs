@@ -53,6 +53,8 @@ pub enum TokenOperation {
     Audit,
     /// Making and restoring backups.
     Backup,
+    /// Using a key without the approvals that it needs, in an emergency.
+    OverrideApproval,
 }
 
 impl TokenOperation {
@@ -78,6 +80,7 @@ impl TokenOperation {
         Self::Read,
         Self::Audit,
         Self::Backup,
+        Self::OverrideApproval,
     ];
 
     /// The name in a token.
@@ -103,6 +106,7 @@ impl TokenOperation {
             Self::Read => "read",
             Self::Audit => "audit",
             Self::Backup => "backup",
+            Self::OverrideApproval => "override_approval",
         }
     }
 }

@@ -1,7 +1,8 @@
 //! What the audit log says of changes of keys.
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 
+use bulla_kms::approval::ApprovalRule;
 use bulla_kms::{KeyChange, RotationPolicy, Timestamp};
 
 use crate::audit_log::{by_hand, place};
@@ -15,6 +16,8 @@ fn every_change_of_a_key_is_recorded_under_its_own_name() {
     let first = NonZeroU32::MIN;
     let now = Timestamp::now().unwrap();
     let later = Timestamp::from_unix_millis(now.unix_millis() + 60_000).unwrap();
+    // Nobody approves by this rule.
+    let rule = ApprovalRule::new(NonZeroU32::MIN, Vec::new(), NonZeroU64::MIN);
     let changes = [
         (KeyChange::Label(None), "label ok"),
         (KeyChange::MinimumSigningVersion(1), "minimum_signing_version invalid_argument"),
@@ -23,6 +26,7 @@ fn every_change_of_a_key_is_recorded_under_its_own_name() {
         (KeyChange::AllowBackup, "allow_backup ok"),
         (KeyChange::Certificates { version: first, chain: vec![vec![0x30, 0]] }, "certificates ok"),
         (KeyChange::SshAuthority(None), "ssh_authority ok"),
+        (KeyChange::Approval(rule), "approval_rule invalid_argument"),
         (KeyChange::Revoke(first), "revoke ok"),
         (KeyChange::DestroyVersion(first), "destroy_version ok"),
         (KeyChange::MinimumVersion(first.saturating_add(1)), "minimum_version ok"),

@@ -5,6 +5,7 @@
 //! calls are traced, or that reads a variable once) starts this program again with itself alone:
 //! see `support::child`.
 
+mod approvals;
 mod audit_log;
 mod audit_log_changes;
 mod audit_log_checkpoint_thread;

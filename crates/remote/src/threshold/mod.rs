@@ -94,7 +94,7 @@ fn write_messages<'a>(
 }
 
 /// Asks a person, who must type `yes`.
-fn confirm(question: &str) -> Result<()> {
+pub(crate) fn confirm(question: &str) -> Result<()> {
     note_line(&format!("{question} Type yes:"));
     match read_line()?.as_deref() {
         Some("yes") => Ok(()),

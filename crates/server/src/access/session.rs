@@ -68,6 +68,16 @@ impl Session {
         KeyRoom::hold(self.quota.as_ref(), keystore, &self.authority.tenant)
     }
 
+    /// The name of the person or program: that of the settings, or of a token's holder. None for a
+    /// token that names no holder.
+    pub(crate) fn identity(&self) -> Option<&str> {
+        match self.actor.as_str().rsplit_once(" token ") {
+            _ if self.revocation_ids.is_empty() => Some(self.actor.as_str()),
+            Some((holder, _)) => Some(holder),
+            None => None,
+        }
+    }
+
     /// # Errors
     /// The caller may not do this with the key, or its time has ended.
     pub(crate) fn check(&self, operation: TokenOperation, key: &KeyId) -> Result<()> {

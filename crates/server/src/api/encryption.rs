@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use crate::request::handler::routes;
 use axum::extract::State;
 use axum::response::Response;
+use bulla_kms::approval::KeyUse;
 use bulla_kms::encrypted_file;
 use bulla_kms::encryption::{KeyEncryptionKey, KeyProvider, KeystoreRecipient, Recipient, WrappingParams};
 use bulla_kms::token::TokenOperation;
@@ -15,6 +17,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use zeroize::Zeroizing;
 
+use super::approvals::GivenApproval;
 use super::keys::KEY_DOC;
 use crate::access::Authority;
 use crate::error::{ApiError, ErrorBody, Result};
@@ -256,6 +259,14 @@ struct Decapsulate<'a> {
     /// The version that it was made for; the newest when absent.
     #[schema(value_type = Option<u32>)]
     version: Option<NonZeroU32>,
+    /// The request for approval that permits this, for a key that is used only with approvals.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>)]
+    approval: Option<Cow<'a, str>>,
+    /// Why this is done without the approvals, in an emergency.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>)]
+    override_reason: Option<Cow<'a, str>>,
 }
 
 /// A shared key.
@@ -283,11 +294,20 @@ async fn decapsulate(
     BodyBytes(body): BodyBytes,
 ) -> Result<Response> {
     let key = resolve_key(&caller, &key, TokenOperation::Decapsulate)?;
-    let Decapsulate { ciphertext, version } = parse(&body)?;
+    let Decapsulate { ciphertext, version, approval, override_reason } = parse(&body)?;
+    let (approval, reason) = (approval.as_deref(), override_reason.as_deref());
+    let approval = GivenApproval::read(&worker, &caller, key.key_id(), approval, reason)?;
     let key = resolve_version(&caller, key, version)?;
     let ciphertext = decode(&ciphertext, "ciphertext")?;
     let id = key.clone();
-    let shared = move |keystore: &Keystore| keystore.decapsulate(&id, &ciphertext);
+    let service = Arc::clone(&worker.service);
+    let shared = move |keystore: &Keystore| match approval {
+        None => keystore.decapsulate(&id, &ciphertext),
+        Some(approval) => {
+            let used = KeyUse::Ciphertext(&ciphertext);
+            approval.use_once(&service, keystore, (&id).into(), used)?.decapsulate(&id, &ciphertext)
+        }
+    };
     let shared = worker.run_blocking(&caller.unsealed, &caller.session, shared).await?;
     let shared_key = Zeroizing::new(encode(&*shared));
     let answer = Decapsulated { key: key.to_string(), version: key.version(), shared_key: &shared_key };

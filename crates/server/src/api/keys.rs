@@ -8,6 +8,7 @@ use crate::request::handler::routes;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use bulla_kms::approval::{ApprovalRule, KeyUse};
 use bulla_kms::token::TokenOperation;
 use bulla_kms::{
     Algorithm, Attestation, KeyChange, KeyDerivation, KeyId, KeyState, Name, NewKey, Origin, RotationPolicy,
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
+use super::approvals::{ApprovalRuleView, GivenApproval};
 use super::operator::check_purpose;
 use crate::error::{ApiError, ErrorBody, Result};
 use crate::request::{BodyBytes, Caller, Path, Query, encode, parse, resolve_key};
@@ -81,6 +83,9 @@ struct CreateKey {
     derivation: KeyDerivation,
     /// When the keystore rotates the key by itself.
     rotation: Option<Rotation>,
+    /// Who must approve each use of the key. Such a key never loses its rule.
+    #[schema(value_type = Option<ApprovalRuleView>)]
+    approval_rule: Option<ApprovalRule>,
     /// What makes and keeps the private keys: `pkcs11` is the device with which the service was
     /// started. In software when absent.
     #[schema(value_type = Option<String>, example = "software")]
@@ -105,8 +110,9 @@ async fn create(
     BodyBytes(body): BodyBytes,
 ) -> Result<(StatusCode, Json<KeyView>)> {
     caller.session.check_tenant(TokenOperation::Create)?;
-    let CreateKey { purpose, algorithm, label, exportable, signs_digests, derivation, rotation, backend } =
-        parse(&body)?;
+    let body: CreateKey = parse(&body)?;
+    let CreateKey { purpose, algorithm, label, exportable, signs_digests, .. } = body;
+    let CreateKey { derivation, rotation, approval_rule, backend, .. } = body;
     check_purpose(&caller, &purpose)?;
     let tenant = caller.session.authority.tenant.clone();
     let rotation = rotation.map(Into::into).unwrap_or_default();
@@ -114,6 +120,7 @@ async fn create(
         .exportable(exportable)
         .signs_digests(signs_digests)
         .derivation(derivation)
+        .approval(approval_rule)
         .rotation(rotation);
     new.label = label;
     if let Some(backend) = backend {
@@ -227,6 +234,13 @@ struct UpdateKey {
     minimum_version: Option<NonZeroU32>,
     /// When the keystore rotates the key by itself.
     rotation: Option<Rotation>,
+    /// Who must approve each use of the key. If it has a rule already, the change needs approvals.
+    #[schema(value_type = Option<ApprovalRuleView>)]
+    approval_rule: Option<ApprovalRule>,
+    /// The request for approval that permits the change of the rule.
+    approval: Option<String>,
+    /// Why the rule is changed without the approvals, in an emergency.
+    override_reason: Option<String>,
 }
 
 impl UpdateKey {
@@ -244,11 +258,12 @@ impl UpdateKey {
         if let Some(rotation) = self.rotation {
             changes.push(KeyChange::Rotation(rotation.into()));
         }
+        changes.extend(self.approval_rule.clone().map(KeyChange::Approval));
         changes.extend(self.enabled.map(|on| if on { KeyChange::Enable } else { KeyChange::Disable }));
         match (changes.pop(), changes.pop()) {
             (Some(change), None) => Ok(change),
             _ => Err(ApiError::malformed(
-                "name exactly one of `label`, `enabled`, `minimum_version` and `rotation`: each change is made on its own",
+                "name exactly one of `label`, `enabled`, `minimum_version`, `rotation` and `approval_rule`: each change is made on its own",
             )),
         }
     }
@@ -267,8 +282,34 @@ async fn update(
     let key = resolve_key(&caller, &key, TokenOperation::Update)?;
     let update: UpdateKey = parse(&body)?;
     let key_id = key.as_ref().key_id().clone();
-    let changed = apply(&worker, &caller, key_id, update.revision, update.change()?).await?;
+    let change = update.change()?;
+    let (approval, reason) = (update.approval.as_deref(), update.override_reason.as_deref());
+    let changed = match GivenApproval::read(&worker, &caller, &key_id, approval, reason)? {
+        None => apply(&worker, &caller, key_id, update.revision, change).await?,
+        Some(approval) => change_rule(&worker, &caller, key_id, update.revision, change, approval).await?,
+    };
     Ok(Json((&changed).into()))
+}
+
+/// Changes the rule of approvals, with approvals by the old one.
+async fn change_rule(
+    worker: &Worker,
+    caller: &Caller,
+    key_id: KeyId,
+    revision: Option<u64>,
+    change: KeyChange,
+    approval: GivenApproval,
+) -> Result<Attestation> {
+    let KeyChange::Approval(rule) = &change else {
+        return Err(ApiError::malformed("only a change of `approval_rule` has an `approval`"));
+    };
+    let (service, rule) = (Arc::clone(&worker.service), rule.clone());
+    let changed = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
+        let used = KeyUse::Rule(&rule);
+        let keystore = approval.use_once(&service, keystore, (&key_id).into(), used)?;
+        keystore.update(&key_id, revision, &change)
+    });
+    changed.await
 }
 
 /// Makes one change.
@@ -419,6 +460,10 @@ pub(crate) struct KeyView {
     derivation: Option<&'static str>,
     /// When the keystore rotates the key by itself.
     rotation: RotationView,
+    /// Who must approve each use of the key; absent if it is used without approvals.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<ApprovalRuleView>)]
+    approval_rule: Option<ApprovalRule>,
     /// The latest version, the one that signs.
     head: u32,
     /// All versions, version 1 first.
@@ -507,6 +552,7 @@ impl From<&Attestation> for KeyView {
                 max_age_seconds: key.rotation.max_age_seconds.map(Into::into),
                 max_uses: key.rotation.max_uses.map(Into::into),
             },
+            approval_rule: key.approval.clone(),
             head: key.latest_version,
             versions: versions.collect(),
         }

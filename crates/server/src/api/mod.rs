@@ -1,5 +1,6 @@
 //! The endpoints of version 1: `/api/v1`.
 
+mod approvals;
 mod attest;
 mod audit_log;
 mod authentication;
@@ -32,6 +33,7 @@ use crate::service::Worker;
 /// The endpoints of version 1 that change nothing in the keystore, with their descriptions.
 pub(crate) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new()
+        .merge(approvals::routes())
         .merge(audit_log::routes())
         .merge(operator::routes())
         .merge(signatures::routes())

@@ -3,12 +3,14 @@
 use std::borrow::Cow;
 use std::num::NonZeroU32;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::request::handler::routes;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
+use bulla_kms::approval::KeyUse;
 use bulla_kms::token::TokenOperation;
 use bulla_kms::{Algorithm, KeyMessage, KeySelector, KeyVersionId, Keystore, Signature, Verdict, VerifyItem};
 use serde::{Deserialize, Serialize};
@@ -17,6 +19,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::{OpenApi, RefOr, Schema};
 use utoipa_axum::router::OpenApiRouter;
 
+use super::approvals::GivenApproval;
 use super::batch::{BatchKeys, DecodedBuffer, count_items, key_of, sign_items, verify_items, write_error};
 use super::keys::KEY_DOC;
 use super::prehash::{HashName, PaddingName, scheme};
@@ -47,6 +50,14 @@ struct Sign<'a> {
     /// How an RSA key pads the digest; `pss` when absent.
     #[serde(default)]
     padding: Option<PaddingName>,
+    /// The request for approval that permits this, for a key that is used only with approvals.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>)]
+    approval: Option<Cow<'a, str>>,
+    /// Why this is done without the approvals, in an emergency.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>)]
+    override_reason: Option<Cow<'a, str>>,
 }
 
 /// A signature.
@@ -72,9 +83,25 @@ async fn sign(
     BodyBytes(body): BodyBytes,
 ) -> Result<Response> {
     let key = resolve_key(&caller, &key, TokenOperation::Sign)?;
-    let Sign { message, hash, padding } = parse(&body)?;
+    let Sign { message, hash, padding, approval, override_reason } = parse(&body)?;
+    let (approval, reason) = (approval.as_deref(), override_reason.as_deref());
+    let approval = GivenApproval::read(&worker, &caller, key.key_id(), approval, reason)?;
     let message = decode(&message, "message")?;
-    let signature = match scheme(key.as_ref().key_id().algorithm(), hash, padding) {
+    let scheme = scheme(key.as_ref().key_id().algorithm(), hash, padding);
+    if let Some(approval) = approval {
+        let service = Arc::clone(&worker.service);
+        let sign = move |keystore: &Keystore| {
+            let used = KeyUse::Message(&message);
+            let keystore = approval.use_once(&service, keystore, key.as_ref(), used)?;
+            match scheme {
+                None => keystore.sign(key.as_ref(), &message),
+                Some((hash, padding)) => keystore.sign_hashed(key.as_ref(), &message, hash, padding),
+            }
+        };
+        let signature = worker.run_blocking(&caller.unsealed, &caller.session, sign).await?;
+        return Ok(json(write_one(&signature)));
+    }
+    let signature = match scheme {
         None => worker.sign(&caller.unsealed, &caller.session, key, message).await?,
         Some((hash, padding)) => {
             let sign = move |keystore: &Keystore| keystore.sign_hashed(key.as_ref(), &message, hash, padding);

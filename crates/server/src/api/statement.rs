@@ -1,17 +1,20 @@
 //! Signature files: statements about files and folders, whose content is not sent.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use crate::request::handler::routes;
 use axum::Json;
 use axum::extract::State;
 use bulla_kms::SignatureFile;
+use bulla_kms::approval::KeyUse;
 use bulla_kms::prehash::Prehash;
 use bulla_kms::token::TokenOperation;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 
+use super::approvals::GivenApproval;
 use super::keys::KEY_DOC;
 use crate::error::{ApiError, ErrorBody, Result};
 use crate::request::{BodyBytes, Caller, Path, decode, parse, resolve_key};
@@ -67,6 +70,14 @@ struct SignStatement<'a> {
     /// How the statement is hashed before it is signed, for verifiers that need that: Ed25519 keys
     /// only. It is not hashed when absent.
     prehash: Option<StatementPrehash>,
+    /// The request for approval that permits this, for a key that is used only with approvals.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>)]
+    approval: Option<Cow<'a, str>>,
+    /// Why this is done without the approvals, in an emergency.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>)]
+    override_reason: Option<Cow<'a, str>>,
 }
 
 /// A signed statement.
@@ -94,7 +105,10 @@ async fn sign_statement(
     BodyBytes(body): BodyBytes,
 ) -> Result<Json<SignedStatement>> {
     let key = resolve_key(&caller, &key, TokenOperation::Sign)?;
-    let SignStatement { kind, digest, size, comment, name, prehash } = parse(&body)?;
+    let SignStatement { kind, digest, size, comment, name, prehash, approval, override_reason } =
+        parse(&body)?;
+    let (approval, reason) = (approval.as_deref(), override_reason.as_deref());
+    let approval = GivenApproval::read(&worker, &caller, key.key_id(), approval, reason)?;
     let digest: [u8; 32] = decode(&digest, "digest")?
         .try_into()
         .map_err(|_| ApiError::malformed("`digest` is one of BLAKE3, and has 32 bytes"))?;
@@ -109,8 +123,14 @@ async fn sign_statement(
     });
     let statement = bulla_kms::Statement::new(kind, digest.into(), size).comment(comment.parse()?);
     let statement = statement.name(name.map(|name| name.parse()).transpose()?);
+    let service = Arc::clone(&worker.service);
     let signed = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
-        SignatureFile::sign_with(keystore, key.as_ref(), statement, prehash)
+        let used = KeyUse::Statement(&statement, prehash);
+        let approved = match approval {
+            Some(approval) => Some(approval.use_once(&service, keystore, key.as_ref(), used)?),
+            None => None,
+        };
+        SignatureFile::sign_with(approved.as_ref().unwrap_or(keystore), key.as_ref(), statement, prehash)
     });
     let file = signed.await?;
     let (key, version) = (file.key.to_string(), file.key.version());

@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use crate::request::handler::routes;
 use axum::extract::State;
 use axum::response::Response;
+use bulla_kms::approval::KeyUse;
 use bulla_kms::token::TokenOperation;
 use bulla_kms::{
     Ciphertext, DataKeyLength, EncryptionOptions, KeyId, KeySelector, Keystore, KmsError, Plaintext,
@@ -16,6 +18,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use zeroize::Zeroizing;
 
+use super::approvals::GivenApproval;
 use super::batch::count_items;
 use super::keys::KEY_DOC;
 use crate::error::{ApiError, ErrorBody, Result};
@@ -300,6 +303,15 @@ struct CiphertextToDecrypt<'a> {
     #[serde(borrow)]
     #[schema(value_type = Option<String>)]
     context: Option<Cow<'a, str>>,
+    /// The request for approval that permits this, for a key that is used only with approvals. Only
+    /// a single ciphertext to decrypt has it.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>)]
+    approval: Option<Cow<'a, str>>,
+    /// Why this is done without the approvals, in an emergency.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>)]
+    override_reason: Option<Cow<'a, str>>,
 }
 
 /// A ciphertext whose key is found and which is decoded.
@@ -310,7 +322,15 @@ struct ToDecrypt {
 }
 
 impl ToDecrypt {
+    /// A ciphertext that is decrypted or rewrapped without approvals.
     fn read(key: &KeySelector, body: &CiphertextToDecrypt<'_>) -> Result<Self> {
+        if body.approval.is_some() || body.override_reason.is_some() {
+            return Err(ApiError::malformed("only a single ciphertext to decrypt has an `approval`"));
+        }
+        Self::decode(key, body)
+    }
+
+    fn decode(key: &KeySelector, body: &CiphertextToDecrypt<'_>) -> Result<Self> {
         Ok(Self {
             key: key.key_id().clone(),
             ciphertext: decode(&body.ciphertext, "ciphertext")?,
@@ -360,10 +380,26 @@ async fn decrypt(
     body: SecretContent,
 ) -> Result<Response> {
     let key = resolve_key(&caller, &key, TokenOperation::Decrypt)?;
-    let item = ToDecrypt::read(&key, &parse(&body)?)?;
+    let wanted: CiphertextToDecrypt<'_> = parse(&body)?;
+    let (approval, reason) = (wanted.approval.as_deref(), wanted.override_reason.as_deref());
+    let approval = GivenApproval::read(&worker, &caller, key.key_id(), approval, reason)?;
+    let item = ToDecrypt::decode(&key, &wanted)?;
+    if let Some(approval) = approval {
+        let service = Arc::clone(&worker.service);
+        let run = move |keystore: &Keystore| {
+            let used = KeyUse::Ciphertext(&item.ciphertext);
+            item.decrypt(&approval.use_once(&service, keystore, (&item.key).into(), used)?)
+        };
+        let found = worker.run_blocking(&caller.unsealed, &caller.session, run).await?;
+        return answer_plaintext(found);
+    }
     let cost = caller.cost_of_secrets((&item.key).into(), 0, item.ciphertext.len());
     let run = move |keystore: &Keystore| item.decrypt(keystore);
     let found = worker.run_at_cost(&caller.unsealed, &caller.session, cost, run).await?;
+    answer_plaintext(found)
+}
+
+fn answer_plaintext(found: Plaintext) -> Result<Response> {
     let view = PlaintextView::from(found);
     let length = JSON_FRAME_LEN + view.plaintext.0.len();
     secret_json(&view, length)

@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use bulla_kms::token::{Grant, GrantedKeys, TOKEN_ROOT_PURPOSE, Token, TokenLimits, TokenOperation};
+use bulla_kms::token::{Grant, GrantedKeys, Holder, TOKEN_ROOT_PURPOSE, Token, TokenLimits, TokenOperation};
 use bulla_kms::{Code, KeyId, KeySelector, Keystore, Name, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -45,6 +45,10 @@ struct MintToken {
     /// The token's lifetime. It cannot be made longer later.
     #[schema(value_type = u64, minimum = 1, example = 3600)]
     expires_in_seconds: NonZeroU64,
+    /// The name of the person or program that gets it, for the audit log and for approvers: 1 to 96
+    /// printable ASCII characters without spaces.
+    #[schema(example = "ann")]
+    holder: Option<String>,
 }
 
 /// A token. It works for anyone who holds it.
@@ -72,7 +76,8 @@ async fn mint(State(worker): State<Worker>, caller: Caller, BodyBytes(body): Bod
     if !authority.can_mint_tokens {
         return Err(ApiError::forbidden());
     }
-    let MintToken { operations, keys, expires_in_seconds } = parse(&body)?;
+    let MintToken { operations, keys, expires_in_seconds, holder } = parse(&body)?;
+    let holder = holder.map(|holder| holder.parse::<Holder>()).transpose()?;
     let operations: Vec<_> = operations.into();
     let expires = from_now(expires_in_seconds)?;
     let keys = match keys {
@@ -83,7 +88,8 @@ async fn mint(State(worker): State<Worker>, caller: Caller, BodyBytes(body): Bod
         }
         None => return Err(ApiError::forbidden()),
     };
-    let grant = Grant::new(authority.tenant.clone(), keys, operations, expires);
+    let mut grant = Grant::new(authority.tenant.clone(), keys, operations, expires);
+    grant.holder = holder;
     let minted = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
         ensure_root(keystore, &grant.tenant)?;
         let token = keystore.mint_token(&grant)?;

@@ -168,7 +168,8 @@ pub struct CallerConfig {
     pub certificate_sha256: Option<String>,
     /// The tenant whose keys the caller uses.
     pub tenant: Name,
-    /// What the caller may do; by default everything except `export_plaintext`.
+    /// What the caller may do; by default everything except `export_plaintext` and
+    /// `override_approval`.
     pub operations: Option<Vec<TokenOperation>>,
     /// The keys; all of the tenant by default.
     pub keys: Option<Vec<KeyId>>,
@@ -189,6 +190,9 @@ pub struct ServiceConfig {
     /// The recipients that a token's holder may have backups made for: `age1...` or `x-wing:...`. A
     /// caller who may mint tokens names any.
     pub backup_recipients: Vec<String>,
+    /// Whether callers with the permission `override_approval` may use keys without the approvals
+    /// that these need. The audit log says it each time.
+    pub allow_approval_override: bool,
     /// How many seconds a shutdown takes at most. Requests that are being answered have until
     /// shortly before.
     pub shutdown_timeout_seconds: u64,
@@ -211,6 +215,7 @@ impl Default for ServiceConfig {
             threads: None,
             operator_tenant,
             backup_recipients: Vec::new(),
+            allow_approval_override: false,
             shutdown_timeout_seconds: 30,
             development: false,
         }

@@ -1,6 +1,7 @@
 //! The state that all threads of the service share, and the state of each thread.
 
 mod answer_cache;
+mod approvals;
 mod blocking_pool;
 mod metrics;
 mod mounts;
@@ -11,6 +12,7 @@ mod state;
 mod worker;
 
 pub(crate) use self::answer_cache::{AnswerOwner, PriorRequest, RequestDigest, RequestOutcome, StoredAnswer};
+pub(crate) use self::approvals::{Approvals, KeptRequest, WantedUse};
 pub(crate) use self::blocking_pool::run_off_thread;
 pub(crate) use self::mounts::Mounts;
 pub(crate) use self::policies::Policies;

@@ -1,5 +1,5 @@
 //! Rows that the service keeps beside the keys: tokens by their accessors, secret ids, wrapped
-//! answers, JWTs that were used.
+//! answers, JWTs that were used, requests for approval.
 //!
 //! A row is read by every node, and is there after a restart. Nodes of a cluster keep rows in etcd.
 //! A service with a keystore in a folder has a file for each row, and one with a keystore in memory
@@ -37,6 +37,8 @@ pub(crate) enum RowKind {
     WrappedAnswer,
     /// A JWT that was used. The folder is the issuer's.
     UsedJwt,
+    /// A request for approval, by its id. The folder is the tenant's.
+    Approval,
 }
 
 impl RowKind {
@@ -46,6 +48,7 @@ impl RowKind {
             Self::SecretId => "secret-ids",
             Self::WrappedAnswer => "wrapped-answers",
             Self::UsedJwt => "used-jwts",
+            Self::Approval => "approvals",
         }
     }
 }

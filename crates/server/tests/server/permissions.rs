@@ -30,7 +30,8 @@ fn permission(described: &Described) -> Permission {
 }
 
 /// What answers a caller with rights on some keys by those keys, and names none.
-const FILTERED: [&str; 4] = ["keys_list", "keys_jwks", "transit_list", "encryption_decrypt"];
+const FILTERED: [&str; 5] =
+    ["approvals_list", "keys_list", "keys_jwks", "transit_list", "encryption_decrypt"];
 
 /// A request for an operation, about a key where it is about one.
 pub(crate) struct Asked {

@@ -16,6 +16,7 @@ class Code(StrEnum):
 
     # The codes of the service, as spec/http-api.md explains them.
     ALREADY_EXISTS = "already_exists"
+    APPROVAL_REQUIRED = "approval_required"
     AUDIT_LOG_CORRUPT = "audit_log_corrupt"
     AUDIT_LOG_TOO_NEW = "audit_log_too_new"
     BODY_TIMEOUT = "body_timeout"
