@@ -1,19 +1,21 @@
 //! Measures the time to open a keystore with many keys, and the memory that they take.
 //!
-//! `cargo run --release -p bulla-kms --example open_many -- [KEYS] [FILE]`: makes the keystore in
-//! FILE (or in a temporary folder) unless it exists, and opens it five times. Pin it to one core
-//! with `taskset -c 0`.
+//! `cargo run --release -p bulla-kms --example open_many -- [KEYS] [FILE] [TENANTS]`: makes the
+//! keystore in FILE (or in a temporary folder) unless it exists, and opens it five times. The keys
+//! are divided among so many tenants; it also measures a signature, and a list of the keys of one
+//! tenant. Pin it to one core with `taskset -c 0`.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use bulla_kms::{Algorithm, KeyFile, Keystore, NewKey, Result, Unlock};
+use bulla_kms::{Algorithm, KeyFile, Keystore, Name, NewKey, Result, Unlock};
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     let keys: usize = arguments.next().map_or(100_000, |keys| keys.parse().expect("KEYS is a number"));
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let path = arguments.next().map_or_else(|| folder.path().join("keystore"), PathBuf::from);
+    let tenants: usize = arguments.next().map_or(1, |tenants| tenants.parse().expect("TENANTS is a number"));
     let key_file = path.with_extension("key");
     let unlock = Unlock::KeyFile(key_file.clone());
     if !path.exists() {
@@ -21,7 +23,8 @@ fn main() -> Result<()> {
         KeyFile::create(&key_file)?;
         let keystore = Keystore::create(&path, &unlock)?;
         for number in 0..keys {
-            let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519);
+            let tenant = format!("tenant-{}", number % tenants);
+            let new = NewKey::new(tenant.parse()?, "files".parse()?, Algorithm::Ed25519);
             keystore.create_key(new.label(format!("key-{number}").parse()?))?;
         }
         println!("made {keys} keys in {:.1?}", start.elapsed());
@@ -40,6 +43,7 @@ fn main() -> Result<()> {
             "opened {keys} keys in {took:.1?}; {} bytes a key",
             resident().saturating_sub(before) / keys.max(1)
         );
+        measure_one_tenant(&keystore)?;
         times.push(took);
     }
     times.sort_unstable();
@@ -50,6 +54,28 @@ fn main() -> Result<()> {
     );
     Ok(())
 }
+
+/// Measures what a caller of one tenant asks for, among the keys of all.
+fn measure_one_tenant(keystore: &Keystore) -> Result<()> {
+    let tenant: Name = "tenant-0".parse()?;
+    let start = Instant::now();
+    let page = keystore.list_page(&tenant, None, 100, &|_| true);
+    let listed = start.elapsed();
+    let label: Name = "key-0".parse()?;
+    let key = keystore.find(&tenant, &label)?.expect("the first key has this label");
+    keystore.sign(&key, b"the key is opened when it first signs")?;
+    let start = Instant::now();
+    for _ in 0..SIGNATURES {
+        let key = keystore.find(&tenant, &label)?.expect("the first key has this label");
+        keystore.sign(&key, b"a message")?;
+    }
+    let signed = start.elapsed() / SIGNATURES;
+    println!("listed {} keys of one tenant in {listed:.1?}; a signature takes {signed:.1?}", page.len());
+    Ok(())
+}
+
+/// How many signatures are timed.
+const SIGNATURES: u32 = 10_000;
 
 /// The memory that this process uses, in bytes.
 fn resident() -> usize {

@@ -78,7 +78,7 @@ fn all_callers_of_a_tenant_share_its_rate_and_no_other_tenant_notices() {
 fn the_quota_without_a_tenant_is_one_for_each_other_tenant() {
     let (all, [token, _, other]) = two_tenants();
     let others = QuotaConfig { request_rate: requests(2), ..NOTHING };
-    let service = Service::start(all, with(&[others.clone()]));
+    let service = Service::start(all, with(std::slice::from_ref(&others)));
     let passing = |token: &Token| {
         (0..5).filter(|_| service.get(Some(token), "/v1/transit/keys/a").status == 200).count()
     };

@@ -23,6 +23,8 @@ pub(super) enum Request {
     SignMany,
     /// By so many keys.
     VerifyMany(usize),
+    /// With a JWT whose issuer's keys are known.
+    Login,
 }
 
 /// How the service runs, and how it is reached.
@@ -63,9 +65,17 @@ const fn batch(name: &'static str, request: Request, items: usize, ways: &'stati
 
 const AUDITED: &[Way] = &[Way::Plain, Way::AtCheckpoints, Way::Grouped];
 
-pub(super) static CASES: [Case; 8] = [
+pub(super) static CASES: [Case; 9] = [
     single("single-sign", Request::Sign, &Way::ALL),
     single("single-verify", Request::Verify, &[Way::Plain, Way::Tls]),
+    Case {
+        name: "login",
+        request: Request::Login,
+        items: 1,
+        connections: 64,
+        ways: &[Way::Plain],
+        has_latency: false,
+    },
     batch("sign-64", Request::SignMany, 64, AUDITED),
     batch("sign-256", Request::SignMany, 256, AUDITED),
     batch("verify-64-one-key", Request::VerifyMany(1), 64, &[Way::Plain]),

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::{
     cases::{Case, KEYS, Request, Way, label, message, to_sign},
-    served::{LOAD, Served},
+    served::{LOAD, ROLE, Served},
 };
 
 /// How long each measurement takes.
@@ -43,6 +43,7 @@ impl<'a> Load<'a> {
                 let signature = &signed["signature"];
                 (key + "/verify", json!({ "message": message(0), "signature": signature }))
             }
+            Request::Login => ("/api/v1/login".to_owned(), json!({ "role": ROLE, "jwt": served.jwt()? })),
             Request::VerifyMany(keys) => {
                 let keys = keys.min(KEYS);
                 let signed = served.post("/api/v1/sign", &to_sign(case.items, |item| label(item % keys)))?;

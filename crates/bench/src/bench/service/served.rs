@@ -75,6 +75,7 @@ impl Served {
             quiet(Command::new(&built.program).args(arguments).env("BULLA_KEYSTORE", &keystore))
         };
         bulla(&["keystore", "init"])?;
+        bulla(&["keys", "create", ISSUER, "--purpose", "jwt-issuer"])?;
         if matches!(way, Way::AtCheckpoints | Way::Grouped) {
             bulla(&["log", "init"])?;
         }
@@ -126,6 +127,13 @@ impl Served {
         Caller::of(&self.address, &self.token)?.post(path, body)
     }
 
+    /// A JWT for the role. The service itself is its issuer, and fetches the keys from itself.
+    pub(super) fn jwt(&self) -> Result<Value> {
+        let claims = json!({ "sub": "load", "aud": ISSUER });
+        let path = format!("/api/v1/keys/{ISSUER}/sign-jwt");
+        Ok(self.post(&path, &json!({ "claims": claims }))?["jwt"].clone())
+    }
+
     /// The memory that the service holds, in MB.
     pub(super) fn memory(&self) -> Result<f64> {
         used_memory(self.process.id())
@@ -134,6 +142,10 @@ impl Served {
 
 /// What the token permits.
 const OPERATIONS: [&str; 6] = ["sign", "verify", "create", "encrypt", "decrypt", "mac"];
+
+/// The label of the key that signs JWTs, which is also the audience, and the role for them.
+const ISSUER: &str = "issuer";
+pub(super) const ROLE: &str = "load";
 
 /// The names of the configuration and the keystore in the folder of a service.
 const CONFIG: &str = "serve.toml";
@@ -168,9 +180,18 @@ fn settings(folder: &Path, way: Way, address: &str, tls_address: &str) -> Result
     openssl.args(["-subj", "/CN=localhost", "-out"]).arg(&certificate).arg("-keyout").arg(&key);
     quiet(&mut openssl)?;
     let durability = if way == Way::AtCheckpoints { "at-checkpoints" } else { "grouped" };
+    let issuer = format!("http://{address}");
+    let logins = format!(
+        "[jwt]\nissuer = \"{issuer}\"\n[[jwt.key]]\ntenant = \"local\"\nlabel = \"{ISSUER}\"\n\
+         audiences = [\"{ISSUER}\"]\nmax_lifetime_seconds = 3600\n\
+         [[issuer]]\nname = \"self\"\nissuer = \"{issuer}\"\njwks_url = \"{issuer}/.well-known/jwks.json\"\n\
+         [[role]]\nname = \"{ROLE}\"\nissuer = \"self\"\naudiences = [\"{ISSUER}\"]\nsubjects = [\"load\"]\n\
+         tenant = \"local\"\noperations = [\"sign\"]\n"
+    );
     Ok(format!(
         "[service]\nthreads = 1\n[audit]\ndurability = \"{durability}\"\n[[listen]]\naddress = \"{address}\"\n\
-         [[listen]]\naddress = \"{tls_address}\"\ntls = {{ certificate = {certificate:?}, key = {key:?} }}\n"
+         [[listen]]\naddress = \"{tls_address}\"\ntls = {{ certificate = {certificate:?}, key = {key:?} }}\n\
+         {logins}"
     ))
 }
 
