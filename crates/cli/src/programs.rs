@@ -2,8 +2,8 @@
 //! `bulla-audit`. bulla finds them as git finds its own: in its own folder first, and then on the
 //! PATH; never in the current folder.
 //!
-//! `bulla-remote` has the commands `token`, `threshold`, `approvals`, `kms-plugin` and `age-plugin`, and all
-//! commands of bulla with the keys of a service.
+//! `bulla-remote` has the commands `token`, `threshold`, `approvals`, `kms-plugin` and
+//! `age-plugin`, and all commands of bulla with the keys of a service.
 
 use crate::error::{Error, Result};
 use bulla_command::tree::{CommandTree, DESCRIBE};

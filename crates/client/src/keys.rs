@@ -233,8 +233,8 @@ pub enum KeyUpdate<'a> {
     MinimumVersion(u32),
     /// When the service rotates the key by itself.
     Rotation(Rotation),
-    /// Who must approve each use of the key from now on. The service refuses it for a key that has a
-    /// rule already.
+    /// Who must approve each use of the key from now on. The service refuses it for a key that has
+    /// a rule already.
     ApprovalRule(&'a ApprovalRule),
 }
 

@@ -4,6 +4,40 @@
 //! Everything here is pure. [`Keystore::with_approval`](crate::Keystore::with_approval) uses a key,
 //! and checks the statements against the rule in the key's own record. That each approved request
 //! is used once is up to the program that keeps the requests: a service does so.
+//!
+//! ```
+//! use std::num::{NonZeroU32, NonZeroU64};
+//!
+//! use bulla_kms::approval::{
+//!     ApprovalDecision, ApprovalRule, ApprovalState, ApprovalSubject, ApprovedUse, Approver, KeyUse,
+//! };
+//! use bulla_kms::{Algorithm, Keystore, NewKey, SignatureFile, Statement};
+//!
+//! let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519);
+//! let own = Keystore::in_memory()?;
+//! let anns = own.create_key(new.clone())?;
+//! let ann = Approver { name: "ann".parse()?, public_key: own.public_key(&anns)? };
+//! let rule = ApprovalRule::new(NonZeroU32::MIN, vec![ann], NonZeroU64::new(3600).unwrap());
+//! let keystore = Keystore::in_memory()?;
+//! let key = keystore.create_key(new.approval(rule.clone()))?;
+//!
+//! let statement = Statement::message(b"release 1.0");
+//! let subject = ApprovalSubject::of_statement(&statement, None);
+//! assert_eq!(subject.digest(), statement.digest);
+//! assert!(subject.covers(KeyUse::Statement(&statement, None)));
+//! let why = "release 1.0".parse()?;
+//! let request = keystore.request_approval(&key, subject, &"bob".parse()?, why, None)?;
+//! assert_eq!(rule.state(&request, &[]), ApprovalState::Waiting);
+//!
+//! let decision = ApprovalDecision::Approve;
+//! println!("{} {} bytes", decision.as_str(), request.signed_bytes(decision).len());
+//! let approval = own.sign_approval(anns.key_id(), &request, &"ann".parse()?, decision)?;
+//! assert_eq!(rule.verify(&request, &approval)?.name.as_str(), "ann");
+//! let approved = keystore.with_approval(ApprovedUse::new(request, vec![approval]));
+//! let file = SignatureFile::sign(&approved, &key, statement)?;
+//! assert!(file.verify_in(&keystore)?.is_valid());
+//! # Ok::<(), bulla_kms::KmsError>(())
+//! ```
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -378,9 +412,9 @@ impl ApprovalRequest {
         Self { id, key, subject, requester, reason, created: times.0, expires: times.1 }
     }
 
-    /// The bytes that an approver signs: `bulla approval`, a zero byte, `v1`, a zero byte, `approve`
-    /// or `reject`, a zero byte, and the request as JSON with its fields in the order of this type,
-    /// without white space.
+    /// The bytes that an approver signs: `bulla approval`, a zero byte, `v1`, a zero byte,
+    /// `approve` or `reject`, a zero byte, and the request as JSON with its fields in the order of
+    /// this type, without white space.
     pub fn signed_bytes(&self, decision: ApprovalDecision) -> Vec<u8> {
         let json = serde_json::to_vec(self).expect("a request has text keys and no values that can fail");
         [reserved::APPROVAL, b"v1\0", decision.as_str().as_bytes(), b"\0", &json].concat()

@@ -207,8 +207,8 @@ pub enum KeyChange {
     /// and P-256 that sign no digests
     /// ([`Keystore::ssh_authority`](crate::Keystore::ssh_authority)).
     SshAuthority(Option<SshAuthority>),
-    /// Lets the key be used only with approvals by this rule. A key that has a rule gets another one
-    /// only with approvals by the old one ([`Keystore::with_approval`]), and none never again.
+    /// Lets the key be used only with approvals by this rule. A key that has a rule gets another
+    /// one only with approvals by the old one ([`Keystore::with_approval`]), and none never again.
     ///
     /// [`Keystore::with_approval`]: crate::Keystore::with_approval
     Approval(ApprovalRule),

@@ -7,8 +7,8 @@ use std::str::FromStr;
 use bulla_blake3::Hash;
 use serde::{Deserialize, Serialize};
 
+use super::actor::Actor;
 use super::checkpoint::LogId;
-use super::event::Actor;
 #[cfg(test)]
 use super::event::AuditEvent;
 use super::tree::{self, Frontier};

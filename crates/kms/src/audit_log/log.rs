@@ -8,9 +8,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
+use super::actor::Actor;
 use super::checkpoint::{Checkpoint, CheckpointSigner, LogId, UnsignedCheckpoint};
 use super::entry::{Entry, Header};
-use super::event::{Actor, AuditEvent, AuditOperation, AuditSink, Outcome};
+use super::event::{AuditEvent, AuditOperation, AuditSink, Outcome};
 use super::files;
 use super::files::{Lock, LogFile};
 use super::options::{AuditLogOptions, Durability, Verifications};

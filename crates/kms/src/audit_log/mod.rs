@@ -23,6 +23,7 @@
 //! # Ok::<(), bulla_kms::KmsError>(())
 //! ```
 
+mod actor;
 mod checkpoint;
 mod entry;
 mod event;
@@ -37,9 +38,10 @@ mod walk;
 mod witness;
 mod writer;
 
+pub use self::actor::Actor;
 pub use self::checkpoint::{Checkpoint, CheckpointSigner, CheckpointSigningKey, LogId, UnsignedCheckpoint};
 pub use self::entry::{Entry, EventName};
-pub use self::event::{Actor, AuditEvent, AuditOperation, AuditSink, Outcome};
+pub use self::event::{AuditEvent, AuditOperation, AuditSink, Outcome};
 pub use self::files::{read_cosigned_checkpoint, read_log_id};
 pub use self::log::{AuditLog, CheckpointThread, Recovered};
 pub use self::options::{AuditLogOptions, Durability, Verifications};

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+use super::actor::Actor;
 use super::checkpoint::Checkpoint;
-use super::event::Actor;
 use crate::id::Name;
 
 /// When an entry is on the disk.

@@ -12,9 +12,10 @@ use std::time::Instant;
 
 use bulla_blake3::Hash;
 
+use super::actor::Actor;
 use super::checkpoint::{Checkpoint, LogId};
 use super::entry::{END, Header, LINK, LINK_DIGITS, Line, LineContent, TAIL};
-use super::event::{Actor, AuditEvent, AuditOperation, Outcome};
+use super::event::{AuditEvent, AuditOperation, Outcome};
 use super::files::{Lock, LogFile};
 use super::tree::Frontier;
 use super::{files, tree};

@@ -66,6 +66,7 @@ impl Keystore {
     /// let approved = keystore.with_approval(ApprovedUse::new(request, vec![statement]));
     /// assert!(approved.sign(&key, b"another message").is_err());
     /// approved.sign(&key, b"a message")?;
+    /// assert_eq!(keystore.approval_rule(key.key_id())?.unwrap().threshold.get(), 1);
     /// # Ok::<(), bulla_kms::KmsError>(())
     /// ```
     ///
@@ -140,8 +141,9 @@ impl Keystore {
     /// Checks a statement about a request by the key's rule, and records it.
     ///
     /// # Errors
-    /// Those of [`ApprovalRule::verify`], which are recorded as well; [`Code::ApprovalRequired`]: the
-    /// request has expired; [`Code::KeyNotFound`], [`Code::InvalidArgument`]; errors of recording.
+    /// Those of [`ApprovalRule::verify`], which are recorded as well; [`Code::ApprovalRequired`]:
+    /// the request has expired; [`Code::KeyNotFound`], [`Code::InvalidArgument`]; errors of
+    /// recording.
     pub fn record_decision(&self, request: &ApprovalRequest, statement: &ApprovalStatement) -> Result<()> {
         let operation = match statement.decision {
             ApprovalDecision::Approve => AuditOperation::Approve,
@@ -163,8 +165,8 @@ impl Keystore {
         self.record_step(operation, request, summary, check())
     }
 
-    /// A handle of the same keystore that makes the approved use of the key, if its rule is met. The
-    /// audit log names the request in the entry of the use.
+    /// A handle of the same keystore that makes the approved use of the key, if its rule is met.
+    /// The audit log names the request in the entry of the use.
     ///
     /// The same value permits the use again and again: whoever has the requests lets each be used
     /// once.
@@ -177,6 +179,16 @@ impl Keystore {
 
     /// A handle that makes a requested use without approvals. This is recorded before, as
     /// `override_approval`, with the reason.
+    ///
+    /// ```
+    /// use bulla_kms::approval::ApprovalRequest;
+    /// use bulla_kms::{Keystore, Signature};
+    ///
+    /// fn in_an_emergency(keystore: &Keystore, request: &ApprovalRequest) -> bulla_kms::Result<Signature> {
+    ///     let handle = keystore.override_approval(request, "the release is on fire".parse()?)?;
+    ///     handle.sign(&request.key, b"a message")
+    /// }
+    /// ```
     ///
     /// # Errors
     /// [`Code::InvalidArgument`] without a reason; errors of recording.

@@ -90,6 +90,7 @@ impl Keystore {
     /// had.
     ///
     /// What the original did after the backup is not known: limits of uses count from the backup.
+    /// But if the original has a rule of approvals now, so has the key.
     ///
     /// # Errors
     /// [`Code::InvalidCiphertext`] if the backup was cut or changed, or is of another keystore or
@@ -112,7 +113,13 @@ impl Keystore {
             let latest = pairs.remove(&record.latest_number().get()).ok_or_else(invalid_backup)?;
             self.edit(|index| {
                 check_label(index, &record.key, record.label.as_ref())?;
-                let (record, older_private_keys) = (record.clone(), pairs.clone());
+                let (mut record, older_private_keys) = (record.clone(), pairs.clone());
+                // The original may have got a rule of approvals after the backup.
+                if let Ok(original) = index.key(&old)
+                    && let Some(rule) = &original.record.approval
+                {
+                    record.approval = Some(rule.clone());
+                }
                 Ok(Some(Edit { record, new_private_key: Some(latest.clone()), older_private_keys }))
             })?;
             Ok(key_id.version(record.latest_number()))

@@ -50,6 +50,7 @@ use crate::time::Timestamp;
 ///     .exportable(false)
 ///     .signs_digests(false)
 ///     .minimum_signing_version(1)
+///     .approval(None)
 ///     .rotation(policy);
 /// # Ok::<(), bulla_kms::KmsError>(())
 /// ```
@@ -82,8 +83,8 @@ pub struct NewKey {
     /// Whether backups of this key alone may be made ([`Keystore::backup_key`]). It may be allowed
     /// later.
     pub backup_allowed: bool,
-    /// Who must approve each use of the key; none if it is used without approvals. It may get a rule
-    /// later, and never loses it.
+    /// Who must approve each use of the key; none if it is used without approvals. It may get a
+    /// rule later, and never loses it.
     pub approval: Option<ApprovalRule>,
 }
 

@@ -8,7 +8,9 @@
 mod file;
 pub mod manifest;
 mod name;
+mod statement;
 
-pub use self::file::{Comment, MAX_COMMENT_LEN, SignatureFile, Statement, StatementKind};
+pub use self::file::SignatureFile;
 pub use self::name::SignedName;
+pub use self::statement::{Comment, MAX_COMMENT_LEN, Statement, StatementKind};
 pub use crate::reserved::{RESERVED_PREFIX, RESERVED_PREFIXES};

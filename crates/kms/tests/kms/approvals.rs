@@ -88,11 +88,18 @@ fn a_key_keeps_its_rule_in_a_backup_and_a_rule_is_never_lost() {
     let rule = rule_of("ann", &ann);
     let new = new_key().exportable(true).backup_allowed(true).label(name("release"));
     let key = keystore.create_key(new).unwrap().key_id().clone();
+    let before = keystore.backup_key(&key).unwrap();
     keystore.update(&key, None, &KeyChange::Approval(rule.clone())).unwrap();
-    let backup = keystore.backup_key(&key).unwrap();
-    let restored = keystore.restore_key(&name("local"), Some(&name("again")), &backup).unwrap();
-    assert_eq!(keystore.approval_rule(restored.key_id()).unwrap(), Some(rule));
-    assert_eq!(code(keystore.sign(restored.key_id(), MESSAGE)), Code::ApprovalRequired);
+    let after = keystore.backup_key(&key).unwrap();
+    let restore = |backup: &[u8], label| {
+        let restored = keystore.restore_key(&name("local"), Some(&name(label)), backup).unwrap();
+        assert_eq!(keystore.approval_rule(restored.key_id()).unwrap().as_ref(), Some(&rule), "{label}");
+        assert_eq!(code(keystore.sign(restored.key_id(), MESSAGE)), Code::ApprovalRequired);
+        restored
+    };
+    // Also in one that was made before the rule.
+    restore(&before, "before");
+    let restored = restore(&after, "after");
     let other = KeyChange::Approval(rule_of("bob", &person()));
     assert_eq!(code(keystore.update(&key, None, &other)), Code::ApprovalRequired);
     // An approval of a signature permits no change, and none of another key.

@@ -76,8 +76,8 @@ pub(crate) struct RequireArgs {
     /// Somebody whose approval counts, with the public key that signs it, 44 characters of base64;
     /// may be given several times
     ///
-    /// NAME is the holder of the person's tokens at the service. `bulla keys show` prints the public
-    /// key of a keystore's key.
+    /// NAME is the holder of the person's tokens at the service. `bulla keys show` prints the
+    /// public key of a keystore's key.
     #[arg(long = "approver", value_name = "NAME=KEY", value_parser = approver, required = true)]
     pub(crate) approvers: Vec<Approver>,
 
@@ -98,8 +98,9 @@ pub(crate) struct RequireArgs {
 
 /// Ask for the approvals of a file's signature, and write the signature
 ///
-/// The first time, bulla makes the request and says its id. With --wait, it waits until enough people
-/// have approved, and writes FILE.bulla. Without --wait, run it again later with --request ID.
+/// The first time, bulla makes the request and says its id. With --wait, it waits until enough
+/// people have approved, and writes FILE.bulla. Without --wait, run it again later with --request
+/// ID.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

@@ -46,7 +46,7 @@ pub(crate) fn run(command: &ApprovalsCommand) -> Result<Exit> {
 
 /// The service, which every command needs, also beside a keystore.
 fn service(args: &KeystoreArgs) -> Result<ServiceConnection> {
-    let address = args.server.server.as_deref().ok_or_else(|| {
+    let address = args.server.server.as_deref().filter(|address| !address.is_empty()).ok_or_else(|| {
         Error::new("usage", "approvals are about keys of a service")
             .hint("name it with --server URL or in the variable BULLA_ADDR")
     })?;
@@ -160,8 +160,9 @@ fn print(approval: &Approval) -> Result<()> {
 
 fn require(args: &RequireArgs) -> Result<()> {
     let service = service(&args.keystore)?;
-    // What the flag says is from now on.
-    let max_seconds = args.within.remaining()?.as_secs_f64().ceil() as u64;
+    // Some time has passed since the flag was read.
+    let within = args.within.remaining()?;
+    let max_seconds = within.as_secs() + u64::from(within.subsec_nanos() > 0);
     let approver = |one: &bulla_kms::approval::Approver| bulla_client::Approver {
         name: one.name.to_string(),
         public_key: one.public_key.to_string(),
@@ -314,7 +315,9 @@ fn decide(args: &DecideArgs, decision: ApprovalDecision) -> Result<()> {
         };
         confirm(question)?;
     }
-    let keystore = LocalKeystore::existing(&args.keystore)?.open()?;
+    let mut own = args.keystore.clone();
+    own.server.server = None;
+    let keystore = LocalKeystore::existing(&own)?.open()?;
     let key = find_key(&keystore, &args.signing_key)?;
     let statement = keystore.sign_approval(key.key_id(), &request, &args.name.parse()?, decision)?;
     let decided = Decision { approver: &args.name, signature: Some(&statement.signature), signing_key: None };

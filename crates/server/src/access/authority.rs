@@ -11,8 +11,8 @@ pub(crate) struct OperationSet(u32);
 
 impl OperationSet {
     pub(crate) const ALL: Self = Self(u32::MAX);
-    /// Those of a caller for whom the settings name none: a private key leaves as plain text, and is
-    /// used without its approvals, only by a permission that names it.
+    /// Those of a caller for whom the settings name none: a private key leaves as plain text, and
+    /// is used without its approvals, only by a permission that names it.
     pub(crate) const UNNAMED: Self =
         Self(!(1 << TokenOperation::ExportPlaintext as u32 | 1 << TokenOperation::OverrideApproval as u32));
 

@@ -67,8 +67,8 @@ struct ApproverView {
 #[schema(example = json!({ "operation": "sign", "size": 0, "digest": EXAMPLE_DIGEST }))]
 #[allow(dead_code, reason = "it describes a type of the keystore")]
 struct ApprovalSubjectView {
-    /// `sign` for a message, `sign_statement` for a signature file, `decrypt` also for decapsulating,
-    /// or `change_rule`.
+    /// `sign` for a message, `sign_statement` for a signature file, `decrypt` also for
+    /// decapsulating, or `change_rule`.
     operation: String,
     /// The BLAKE3 digest of the message, the content or the ciphertext: 64 hexadecimal digits.
     digest: Option<String>,

@@ -162,8 +162,8 @@ impl<'a> Approvals<'a> {
         Err(busy())
     }
 
-    /// Whether a request permits a use. It is asked before the request is used up, so that a mistake
-    /// costs nothing.
+    /// Whether a request permits a use. It is asked before the request is used up, so that a
+    /// mistake costs nothing.
     fn check_use(&self, kept: &KeptRequest, wanted: &WantedUse<'_>) -> Result<()> {
         let KeptRequest { request, used, .. } = kept;
         let id = request.id;

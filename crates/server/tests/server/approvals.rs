@@ -70,7 +70,7 @@ fn token_of(keystore: &Keystore, holder: &str, operations: &[TokenOperation]) ->
 }
 
 /// A service with the key `release`, three approvers, and a requester who is none of them.
-struct Place {
+struct Approvals {
     service: Service,
     people: [Person; 3],
     requester: Token,
@@ -91,7 +91,7 @@ const SIGNER: [TokenOperation; 6] = [
     TokenOperation::Mac,
 ];
 
-fn place_with(change: impl FnOnce(&mut ApprovalRule), config: Config) -> Place {
+fn place_with(change: impl FnOnce(&mut ApprovalRule), config: Config) -> Approvals {
     let keystore = keystore(&["local"]);
     let people = people();
     let mut rule = rule(&people);
@@ -100,10 +100,10 @@ fn place_with(change: impl FnOnce(&mut ApprovalRule), config: Config) -> Place {
     keystore.create_key(new_key(Algorithm::Aes256Gcm, "orders").approval(rule)).unwrap();
     let [requester, other, ann] = ["ci", "cd", "ann"].map(|holder| token_of(&keystore, holder, &SIGNER));
     let reader = token_of(&keystore, "bob", &[TokenOperation::Read]);
-    Place { service: Service::start(keystore, config), people, requester, reader, other, ann }
+    Approvals { service: Service::start(keystore, config), people, requester, reader, other, ann }
 }
 
-fn place() -> Place {
+fn place() -> Approvals {
     place_with(|_| {}, config())
 }
 
@@ -129,7 +129,7 @@ fn decide_on(service: &Service, token: &Token, shown: &Value, what: &str, body: 
     service.post(Some(token), &format!("/api/v1/approvals/{}/{what}", id(shown)), body)
 }
 
-impl Place {
+impl Approvals {
     fn request(&self, message: &[u8]) -> Value {
         let answer = request_on(&self.service, &self.requester, &subject(message));
         assert_eq!(answer.status, 201, "{}", answer.text());
