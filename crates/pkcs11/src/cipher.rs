@@ -1,0 +1,201 @@
+//! Encryption: RSA by OAEP, and AES in Galois/Counter Mode.
+//!
+//! The service makes the nonces of AES-GCM. So a program decrypts as with every token, but encrypts
+//! with the functions of PKCS #11 3.0 for messages, where the token may make the nonce.
+
+use std::sync::Arc;
+
+use bulla_kms::{Algorithm, CiphertextParts};
+use cryptoki_sys::*;
+use zeroize::Zeroizing;
+
+use crate::connection::Connection;
+use crate::error::{Failure, Result, fail, require};
+use crate::mechanism::{Mechanism, Parameters};
+use crate::object::{KeyOfObject, Object, ServiceKey};
+
+/// The longest plaintext that the service takes.
+const MAX_PLAINTEXT_LEN: usize = 64 << 20;
+/// The length of the nonce of AES-GCM.
+pub(crate) const NONCE_LEN: usize = 12;
+/// The length of the tag of AES-GCM.
+pub(crate) const TAG_LEN: usize = 16;
+/// How many bytes a plaintext of OAEP with SHA-256 is shorter than the modulus, at least.
+const OAEP_OVERHEAD: usize = 66;
+
+/// Which way a cipher goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Encrypt,
+    Decrypt,
+}
+
+/// What a ciphertext depends on, beside the key.
+enum Cipher {
+    /// The label of OAEP.
+    Oaep(Vec<u8>),
+    Gcm {
+        nonce: Vec<u8>,
+        associated_data: Vec<u8>,
+    },
+}
+
+/// An encryption or decryption.
+pub(crate) struct CipherOperation {
+    object: Arc<Object>,
+    cipher: Cipher,
+    direction: Direction,
+    input: Zeroizing<Vec<u8>>,
+    /// The result, once it is known, if the program had no room for it.
+    output: Option<Zeroizing<Vec<u8>>>,
+}
+
+impl CipherOperation {
+    /// # Errors
+    /// `CKR_MECHANISM_INVALID`; `CKR_KEY_TYPE_INCONSISTENT`; `CKR_KEY_FUNCTION_NOT_PERMITTED`;
+    /// `CKR_MECHANISM_PARAM_INVALID`.
+    pub(crate) fn new(direction: Direction, mechanism: Mechanism, object: Arc<Object>) -> Result<Self> {
+        let key = object.key.as_ref().ok_or(Failure(CKR_KEY_HANDLE_INVALID))?;
+        let fits = match (mechanism.kind, direction) {
+            (CKM_RSA_PKCS_OAEP, _) => key.algorithm.is_rsa(),
+            (CKM_AES_GCM, Direction::Decrypt) => is_aes(key.algorithm),
+            _ => return fail(CKR_MECHANISM_INVALID),
+        };
+        require(fits, CKR_KEY_TYPE_INCONSISTENT)?;
+        let flag = if direction == Direction::Encrypt { CKA_ENCRYPT } else { CKA_DECRYPT };
+        require(object.attributes.is_set(flag), CKR_KEY_FUNCTION_NOT_PERMITTED)?;
+        let cipher = match mechanism.parameters {
+            Parameters::Oaep { hash: CKM_SHA256, mgf: CKG_MGF1_SHA256, label } => Cipher::Oaep(label),
+            Parameters::Gcm { nonce, associated_data, tag_bits }
+                if nonce.len() == NONCE_LEN && tag_bits == 8 * TAG_LEN as CK_ULONG =>
+            {
+                Cipher::Gcm { nonce, associated_data }
+            }
+            _ => return fail(CKR_MECHANISM_PARAM_INVALID),
+        };
+        let is_pair = matches!(cipher, Cipher::Oaep(_)) == (mechanism.kind == CKM_RSA_PKCS_OAEP);
+        require(is_pair, CKR_MECHANISM_PARAM_INVALID)?;
+        Ok(Self { object, cipher, direction, input: Zeroizing::default(), output: None })
+    }
+
+    /// Adds a piece.
+    ///
+    /// # Errors
+    /// `CKR_DATA_LEN_RANGE` or `CKR_ENCRYPTED_DATA_LEN_RANGE` if it becomes too long.
+    pub(crate) fn update(&mut self, data: &[u8]) -> Result<()> {
+        let fits = self.input.len() + data.len() <= MAX_PLAINTEXT_LEN + TAG_LEN;
+        require(fits, self.length_code())?;
+        // A buffer that grows leaves no copy behind.
+        if self.input.capacity() < self.input.len() + data.len() {
+            let mut longer = Zeroizing::new(Vec::with_capacity(2 * (self.input.len() + data.len())));
+            longer.extend_from_slice(&self.input);
+            self.input = longer;
+        }
+        self.input.extend_from_slice(data);
+        Ok(())
+    }
+
+    fn length_code(&self) -> CK_RV {
+        match self.direction {
+            Direction::Encrypt => CKR_DATA_LEN_RANGE,
+            Direction::Decrypt => CKR_ENCRYPTED_DATA_LEN_RANGE,
+        }
+    }
+
+    /// The length of the result, or more, with `more` bytes of input.
+    pub(crate) fn output_len(&self, more: usize) -> usize {
+        let modulus = || self.object.key.as_ref().map_or(0, |key| key.algorithm.output_length());
+        match (&self.output, &self.cipher, self.direction) {
+            (Some(output), ..) => output.len(),
+            (None, Cipher::Oaep(_), Direction::Encrypt) => modulus(),
+            (None, Cipher::Oaep(_), Direction::Decrypt) => modulus().saturating_sub(OAEP_OVERHEAD),
+            (None, Cipher::Gcm { .. }, _) => (self.input.len() + more).saturating_sub(TAG_LEN),
+        }
+    }
+
+    /// Whether the result is known.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.output.is_some()
+    }
+
+    /// The result. It is remembered: if there is no room for it, it is asked for again.
+    ///
+    /// # Errors
+    /// Those of the service; `CKR_DATA_LEN_RANGE` and `CKR_ENCRYPTED_DATA_LEN_RANGE`.
+    pub(crate) fn finish(
+        &mut self,
+        connection: impl FnOnce() -> Result<Arc<Connection>>,
+    ) -> Result<&Zeroizing<Vec<u8>>> {
+        let output = match self.output.take() {
+            Some(output) => output,
+            None => self.compute(connection)?,
+        };
+        Ok(self.output.insert(output))
+    }
+
+    fn compute(&self, connection: impl FnOnce() -> Result<Arc<Connection>>) -> Result<Zeroizing<Vec<u8>>> {
+        let key = self.object.key.as_ref().ok_or(Failure(CKR_GENERAL_ERROR))?;
+        match (&self.cipher, self.direction) {
+            (Cipher::Oaep(label), Direction::Encrypt) => {
+                let public = key.public.as_ref().ok_or(Failure(CKR_KEY_HANDLE_INVALID))?;
+                let made = public.encrypt(&self.input, label);
+                Ok(Zeroizing::new(made.map_err(|_| Failure(CKR_DATA_LEN_RANGE))?))
+            }
+            (Cipher::Oaep(label), Direction::Decrypt) => {
+                require(self.input.len() == key.algorithm.output_length(), CKR_ENCRYPTED_DATA_LEN_RANGE)?;
+                decrypt(&*connection()?, key, &self.input, label)
+            }
+            (Cipher::Gcm { nonce, associated_data }, Direction::Decrypt) => {
+                let body = [nonce.as_slice(), &self.input].concat();
+                decrypt(&*connection()?, key, &body, associated_data)
+            }
+            (Cipher::Gcm { .. }, Direction::Encrypt) => fail(CKR_MECHANISM_INVALID),
+        }
+    }
+}
+
+/// Whether an algorithm is AES-GCM.
+pub(crate) fn is_aes(algorithm: Algorithm) -> bool {
+    matches!(algorithm, Algorithm::Aes128Gcm | Algorithm::Aes256Gcm)
+}
+
+fn service_key(key: &KeyOfObject) -> Result<&ServiceKey> {
+    key.version.as_ref().ok_or(Failure(CKR_KEY_FUNCTION_NOT_PERMITTED))
+}
+
+/// Decrypts what the service writes after the number of the version.
+pub(crate) fn decrypt(
+    connection: &Connection,
+    key: &KeyOfObject,
+    body: &[u8],
+    associated_data: &[u8],
+) -> Result<Zeroizing<Vec<u8>>> {
+    let service = service_key(key)?;
+    let parts = CiphertextParts::new(key.algorithm, service.version, body);
+    let ciphertext = parts.map_err(|_| Failure(CKR_ENCRYPTED_DATA_LEN_RANGE))?.to_bytes();
+    connection.decrypt(&service.key, &ciphertext, associated_data)
+}
+
+/// A message that the service encrypted by AES-GCM.
+pub(crate) struct EncryptedMessage {
+    pub(crate) nonce: Vec<u8>,
+    /// As long as the plaintext.
+    pub(crate) ciphertext: Vec<u8>,
+    pub(crate) tag: Vec<u8>,
+}
+
+/// Encrypts a message with a nonce that the service makes.
+pub(crate) fn encrypt_message(
+    connection: &Connection,
+    key: &KeyOfObject,
+    plaintext: &[u8],
+    associated_data: &[u8],
+) -> Result<EncryptedMessage> {
+    let service = service_key(key)?;
+    let made = connection.encrypt(&service.id, plaintext, associated_data)?;
+    let parts = CiphertextParts::parse(key.algorithm, &made).map_err(|_| Failure(CKR_DEVICE_ERROR))?;
+    let body = parts.ciphertext();
+    let end = body.len().checked_sub(TAG_LEN).ok_or(Failure(CKR_DEVICE_ERROR))?;
+    let (ciphertext, tag) = body.split_at(end);
+    Ok(EncryptedMessage { nonce: parts.nonce().to_vec(), ciphertext: ciphertext.to_vec(), tag: tag.to_vec() })
+}

@@ -1,0 +1,252 @@
+//! The configuration: which services are slots.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use bulla_client::{Address, BoxError, BoxFuture, ClientBuilder, ClientCertificate, RootCertificates};
+use bulla_client::{Client, Token, TokenProvider};
+use serde::Deserialize;
+use zeroize::Zeroizing;
+
+use crate::certificate::Certificate;
+
+/// The variable that names the file.
+const CONFIG: &str = "BULLA_PKCS11_CONFIG";
+/// The file of all users.
+const SYSTEM_FILE: &str = "/etc/bulla/pkcs11.toml";
+/// The most bytes of a token's label, which PKCS #11 sets.
+const MAX_LABEL_LEN: usize = 32;
+/// Longer than any token.
+const MAX_TOKEN_LEN: usize = 64 << 10;
+
+/// The file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ConfigFile {
+    slot: Vec<SlotEntry>,
+}
+
+/// One slot of the file.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SlotEntry {
+    label: String,
+    url: String,
+    token_file: Option<PathBuf>,
+    login_required: Option<bool>,
+    ca: Option<PathBuf>,
+    client_certificate: Option<PathBuf>,
+    client_key: Option<PathBuf>,
+    certificates: Option<PathBuf>,
+}
+
+/// How the service knows who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Login {
+    /// By a token, which is the PIN.
+    Pin,
+    /// By a token file, a client certificate, or the user of a Unix socket.
+    NotRequired,
+}
+
+/// A slot.
+pub(crate) struct SlotConfig {
+    /// The label of its token.
+    pub(crate) label: String,
+    pub(crate) login: Login,
+    /// The service's address.
+    pub(crate) address: String,
+    /// The certificates that the token shows.
+    pub(crate) certificates: Vec<Certificate>,
+    /// The settings of a client, without the token of a PIN.
+    pub(crate) client: ClientBuilder,
+}
+
+/// Reads the configuration: the file that the variable names, the user's, the system's, or the
+/// variables of the command.
+///
+/// # Errors
+/// The reason, for people.
+pub(crate) fn read() -> Result<Vec<SlotConfig>, String> {
+    if let Some(path) = variable(CONFIG) {
+        return read_file(Path::new(&path));
+    }
+    for path in [user_file(), Some(SYSTEM_FILE.into())].into_iter().flatten() {
+        if path.exists() {
+            return read_file(&path);
+        }
+    }
+    let url = variable("BULLA_ADDR").ok_or_else(|| {
+        format!("no service is configured: name a file in {CONFIG}, or a service in BULLA_ADDR")
+    })?;
+    let entry = SlotEntry {
+        label: "bulla".to_owned(),
+        url,
+        token_file: variable("BULLA_TOKEN_FILE").map(Into::into),
+        ca: variable("BULLA_CACERT").map(Into::into),
+        client_certificate: variable("BULLA_CLIENT_CERTIFICATE").map(Into::into),
+        client_key: variable("BULLA_CLIENT_KEY").map(Into::into),
+        login_required: None,
+        certificates: None,
+    };
+    let token = match &entry.token_file {
+        Some(_) => None,
+        None => variable("BULLA_TOKEN").map(Zeroizing::new),
+    };
+    Ok(vec![slot(entry, token)?])
+}
+
+fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+fn user_file() -> Option<PathBuf> {
+    let folder = variable("XDG_CONFIG_HOME").map(PathBuf::from);
+    let folder = folder.or_else(|| variable("HOME").map(|home| PathBuf::from(home).join(".config")))?;
+    Some(folder.join("bulla/pkcs11.toml"))
+}
+
+fn read_file(path: &Path) -> Result<Vec<SlotConfig>, String> {
+    let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    parse(&text).map_err(|reason| format!("{}: {reason}", path.display()))
+}
+
+fn parse(text: &str) -> Result<Vec<SlotConfig>, String> {
+    let ConfigFile { slot: entries } = toml::from_str(text).map_err(|error| error.to_string())?;
+    if entries.is_empty() {
+        return Err("there is no [[slot]]".to_owned());
+    }
+    let labels: Vec<_> = entries.iter().map(|entry| entry.label.clone()).collect();
+    if let Some(label) = labels.iter().enumerate().find(|(place, label)| labels[..*place].contains(label)) {
+        return Err(format!("two slots have the label {:?}", label.1));
+    }
+    entries.into_iter().map(|entry| slot(entry, None)).collect()
+}
+
+fn slot(entry: SlotEntry, token: Option<Zeroizing<String>>) -> Result<SlotConfig, String> {
+    let SlotEntry { label, url, token_file, login_required, ca, .. } = entry;
+    let SlotEntry { client_certificate, client_key, certificates, .. } = entry;
+    if label.is_empty() || label.len() > MAX_LABEL_LEN {
+        return Err(format!("the label {label:?} does not have 1 to {MAX_LABEL_LEN} bytes"));
+    }
+    let about = |error: &dyn std::fmt::Display| format!("slot {label:?}: {error}");
+    let address: Address = url.parse().map_err(|error| about(&error))?;
+    let mut builder = Client::builder(address.clone());
+    let is_known = token_file.is_some() || token.is_some() || client_certificate.is_some();
+    let login = match login_required.unwrap_or(!is_known) {
+        true => Login::Pin,
+        false => Login::NotRequired,
+    };
+    if let Some(token) = token {
+        builder = builder.token(Token::new(&token).map_err(|error| about(&error))?);
+    }
+    if let Some(path) = token_file {
+        if login_required == Some(true) {
+            return Err(about(&"with a `token_file`, no login is required"));
+        }
+        builder = builder.token_provider(TokenFile(path));
+    }
+    if let Some(path) = ca {
+        let roots = RootCertificates::from_pem(&read_pem(&path)?).map_err(|error| about(&error))?;
+        builder = builder.root_certificates(roots);
+    }
+    let client = with_certificate(builder, client_certificate, client_key).map_err(|error| about(&error))?;
+    // What is wrong with the settings is told at once.
+    client.clone().build().map_err(|error| about(&error))?;
+    let certificates = match certificates {
+        Some(path) => Certificate::read_all(&read_pem(&path)?)
+            .map_err(|error| about(&format_args!("{}: {error}", path.display())))?,
+        None => Vec::new(),
+    };
+    Ok(SlotConfig { label, login, address: address.to_string(), certificates, client })
+}
+
+fn with_certificate(
+    builder: ClientBuilder,
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
+) -> Result<ClientBuilder, String> {
+    match (certificate, key) {
+        (None, None) => Ok(builder),
+        (Some(certificate), Some(key)) => {
+            let (chain, key) = (read_pem(&certificate)?, Zeroizing::new(read_pem(&key)?));
+            let certificate = ClientCertificate::from_pem(&chain, &key).map_err(|error| error.to_string())?;
+            Ok(builder.client_certificate(certificate))
+        }
+        _ => Err("`client_certificate` and `client_key` go together".to_owned()),
+    }
+}
+
+fn read_pem(path: &Path) -> Result<Vec<u8>, String> {
+    fs::read(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// A token in a file, which is read again for each request, so that another program can replace it.
+struct TokenFile(PathBuf);
+
+impl TokenFile {
+    fn read(&self) -> Result<Token, BoxError> {
+        let text = fs::read(&self.0).map(Zeroizing::new);
+        let text = text.map_err(|error| format!("{}: {error}", self.0.display()))?;
+        if text.len() > MAX_TOKEN_LEN {
+            return Err(format!("{}: it is not a token", self.0.display()).into());
+        }
+        let text = std::str::from_utf8(&text).map_err(|_| "the token file is not text")?;
+        Ok(Token::new(text)?)
+    }
+}
+
+impl TokenProvider for TokenFile {
+    fn token(&self) -> BoxFuture<'_, Result<Token, BoxError>> {
+        Box::pin(async { self.read() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slots(text: &str) -> Result<Vec<(String, Login)>, String> {
+        Ok(parse(text)?.into_iter().map(|slot| (slot.label, slot.login)).collect())
+    }
+
+    #[test]
+    fn a_slot_without_a_token_file_takes_the_token_as_its_pin() {
+        let text = "
+            [[slot]]
+            label = \"releases\"
+            url = \"unix:/run/bulla/socket\"
+            [[slot]]
+            label = \"builds\"
+            url = \"https://keys.example.org\"
+            token_file = \"/run/secrets/bulla\"
+            [[slot]]
+            label = \"users\"
+            url = \"unix:/run/bulla/socket\"
+            login_required = false";
+        let expected = [
+            ("releases".to_owned(), Login::Pin),
+            ("builds".to_owned(), Login::NotRequired),
+            ("users".to_owned(), Login::NotRequired),
+        ];
+        assert_eq!(slots(text), Ok(expected.to_vec()));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let slot = |rest: &str| format!("[[slot]]\nlabel = \"a\"\nurl = \"unix:/s\"\n{rest}");
+        for (text, reason) in [
+            ("slot = []".to_owned(), "there is no [[slot]]"),
+            (slot("tokenfile = \"t\""), "unknown field `tokenfile`"),
+            (slot(&slot("")), "two slots have the label \"a\""),
+            (slot("client_key = \"k\""), "`client_certificate` and `client_key` go together"),
+            (slot("token_file = \"t\"\nlogin_required = true"), "no login is required"),
+            ("[[slot]]\nlabel = \"a\"\nurl = \"keys\"".to_owned(), "not the address of a service"),
+            ("[[slot]]\nlabel = \"\"\nurl = \"unix:/s\"".to_owned(), "does not have 1 to 32 bytes"),
+        ] {
+            let error = slots(&text).expect_err(&text);
+            assert!(error.contains(reason), "{error}");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Signing and verifying: what an operation of a session gathers, and how it ends.
+
+use std::sync::Arc;
+
+use bulla_kms::prehash::HashFunction;
+use cryptoki_sys::*;
+
+use crate::connection::Connection;
+use crate::digest::Hasher;
+use crate::error::{Failure, Result, fail, require};
+use crate::mechanism::{Mechanism, Padding, Scheme};
+use crate::object::{KeyOfObject, Object, ServiceKey};
+use crate::public;
+
+/// The longest message that is sent to the service. Longer ones are hashed in the module, where the
+/// key permits that.
+const MAX_MESSAGE_LEN: usize = 16 << 20;
+
+/// A signature that is being made or verified.
+pub(crate) struct SignatureOperation {
+    object: Arc<Object>,
+    scheme: Scheme,
+    input: Input,
+}
+
+/// The message so far.
+enum Input {
+    Message(Vec<u8>),
+    Hash(Box<Hasher>, (HashFunction, Padding)),
+}
+
+impl SignatureOperation {
+    /// # Errors
+    /// `CKR_KEY_FUNCTION_NOT_PERMITTED` if the object does not sign, or no digests of the
+    /// program's; those of [`Scheme::of`].
+    pub(crate) fn to_sign(mechanism: &Mechanism, object: Arc<Object>) -> Result<Self> {
+        let key = key_for(mechanism, &object, CKA_SIGN)?;
+        let scheme = Scheme::of(mechanism, key.algorithm)?;
+        let service = service_key(key)?;
+        require(service.signs_digests || !scheme.takes_digests(), CKR_KEY_FUNCTION_NOT_PERMITTED)?;
+        Ok(Self { object, scheme, input: Input::Message(Vec::new()) })
+    }
+
+    /// # Errors
+    /// `CKR_KEY_FUNCTION_NOT_PERMITTED` if the object does not verify; those of [`Scheme::of`].
+    pub(crate) fn to_verify(mechanism: &Mechanism, object: Arc<Object>) -> Result<Self> {
+        let key = key_for(mechanism, &object, CKA_VERIFY)?;
+        let scheme = Scheme::of(mechanism, key.algorithm)?;
+        Ok(Self { object, scheme, input: Input::Message(Vec::new()) })
+    }
+
+    /// The length of the signature.
+    pub(crate) fn output_len(&self) -> usize {
+        self.object.key.as_ref().map_or(0, |key| key.algorithm.output_length())
+    }
+
+    /// Adds a piece of the message.
+    ///
+    /// # Errors
+    /// `CKR_DATA_LEN_RANGE` if it becomes longer than the service takes.
+    pub(crate) fn update(&mut self, data: &[u8]) -> Result<()> {
+        if let (Scheme::Hashed(hash, padding), true) = (self.scheme, self.hashes_here())
+            && let Input::Message(message) = &self.input
+        {
+            let mut hasher = Box::new(Hasher::new(hash));
+            hasher.update(message);
+            self.input = Input::Hash(hasher, (hash, padding));
+        }
+        match &mut self.input {
+            Input::Hash(hasher, _) => hasher.update(data),
+            Input::Message(message) => {
+                require(message.len() + data.len() <= MAX_MESSAGE_LEN, CKR_DATA_LEN_RANGE)?;
+                message.extend_from_slice(data);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a message in pieces can be hashed in the module: to verify it always can, and to
+    /// sign if the key signs digests.
+    fn hashes_here(&self) -> bool {
+        let Some(key) = &self.object.key else { return false };
+        self.object.class == CKO_PUBLIC_KEY || key.version.as_ref().is_some_and(|key| key.signs_digests)
+    }
+
+    /// Signs the message, of which `rest` is the last piece.
+    ///
+    /// # Errors
+    /// Those of the service; `CKR_DATA_LEN_RANGE` and `CKR_DATA_INVALID` for digests.
+    pub(crate) fn sign(mut self, connection: &Connection, rest: &[u8]) -> Result<Vec<u8>> {
+        self.update_last(rest)?;
+        let key = self.object.key.as_ref().ok_or(Failure(CKR_GENERAL_ERROR))?;
+        let service = service_key(key)?;
+        let message = match self.input {
+            Input::Message(message) => message,
+            Input::Hash(hasher, (hash, padding)) => {
+                let digest = public::Digest { hash, bytes: hasher.finish(), padding };
+                return connection.sign_digest(&service.id, &digest);
+            }
+        };
+        match self.scheme {
+            scheme if scheme.is_default_of(key.algorithm) => connection.sign(&service.id, message),
+            Scheme::Hashed(hash, padding) => connection.sign_hashed(&service.id, &message, (hash, padding)),
+            Scheme::Hmac => connection.mac(&service.id, &message),
+            scheme => {
+                let digest = public::digest_of(scheme, key.algorithm, &message)?;
+                connection.sign_digest(&service.id, &digest)
+            }
+        }
+    }
+
+    /// Verifies a signature of the message, of which `rest` is the last piece. Only a message
+    /// authentication code needs the service.
+    ///
+    /// # Errors
+    /// `CKR_SIGNATURE_INVALID` and `CKR_SIGNATURE_LEN_RANGE`; those of the service.
+    pub(crate) fn verify(
+        mut self,
+        connection: impl FnOnce() -> Result<Arc<Connection>>,
+        rest: &[u8],
+        signature: &[u8],
+    ) -> Result<()> {
+        self.update_last(rest)?;
+        let key = self.object.key.as_ref().ok_or(Failure(CKR_GENERAL_ERROR))?;
+        match (&key.public, self.input) {
+            (Some(public), Input::Message(message)) => {
+                public::verify(public, self.scheme, &message, signature)
+            }
+            (Some(public), Input::Hash(hasher, how)) => {
+                public::verify_hash(public, how, &hasher.finish(), signature)
+            }
+            (None, Input::Message(message)) => {
+                require(signature.len() == key.algorithm.output_length(), CKR_SIGNATURE_LEN_RANGE)?;
+                let is_valid = connection()?.verify_mac(&service_key(key)?.id, &message, signature)?;
+                require(is_valid, CKR_SIGNATURE_INVALID)
+            }
+            (None, Input::Hash(..)) => fail(CKR_GENERAL_ERROR),
+        }
+    }
+
+    /// Adds the last piece. A short message that came as one piece is not hashed here: the service
+    /// signs many messages at once.
+    fn update_last(&mut self, rest: &[u8]) -> Result<()> {
+        match &mut self.input {
+            Input::Message(message) if message.len() + rest.len() <= MAX_MESSAGE_LEN => {
+                message.extend_from_slice(rest);
+                Ok(())
+            }
+            _ => self.update(rest),
+        }
+    }
+}
+
+/// The key of an object that has a flag set.
+fn key_for<'a>(
+    mechanism: &Mechanism,
+    object: &'a Object,
+    flag: CK_ATTRIBUTE_TYPE,
+) -> Result<&'a KeyOfObject> {
+    let key = object.key.as_ref().ok_or(Failure(CKR_KEY_HANDLE_INVALID))?;
+    // A mechanism that nobody has is told first.
+    if Scheme::of(mechanism, key.algorithm) == fail(CKR_MECHANISM_INVALID) {
+        return fail(CKR_MECHANISM_INVALID);
+    }
+    require(object.attributes.is_set(flag), CKR_KEY_FUNCTION_NOT_PERMITTED)?;
+    Ok(key)
+}
+
+fn service_key(key: &KeyOfObject) -> Result<&ServiceKey> {
+    key.version.as_ref().ok_or(Failure(CKR_KEY_FUNCTION_NOT_PERMITTED))
+}
