@@ -1,16 +1,19 @@
-//! The feature `fast`: Ed25519 and ECDSA on P-256 sign by `aws-lc-rs`, which is written in assembly
-//! for the usual processors. The plain backend does everything else. It also verifies: strictly,
-//! and in lanes.
+//! ECDSA on P-256 signs by `aws-lc-rs`, which is written in assembly for the usual processors, in
+//! every build that has that crate: with the feature `fast` or `nist`. With `fast`, so does
+//! Ed25519. The plain backend does everything else. It also verifies: strictly, and in lanes.
 //!
 //! The name and the material are those of the plain backend, so that a keystore opens with and
-//! without the feature.
+//! without the features.
 
+#[cfg(feature = "fast")]
 use std::any::Any;
 use std::sync::Arc;
 
+#[cfg(feature = "fast")]
 use aws_lc_rs::signature::Ed25519KeyPair;
 #[cfg(feature = "p256")]
 use aws_lc_rs::{
+    digest::{self, Digest},
     rand::SystemRandom,
     signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair},
 };
@@ -36,6 +39,7 @@ pub(super) struct FastBackend {
 }
 
 impl FastBackend {
+    #[cfg(feature = "fast")]
     pub(super) fn ed25519(plain: impl Backend + 'static) -> Self {
         Self { plain: Arc::new(plain), load: load_ed25519 }
     }
@@ -104,6 +108,14 @@ impl Backend for FastBackend {
 
 /// The request with the plain backend's key; `None` for algorithms other than Ed25519, for which
 /// the plain backend signs one by one.
+#[cfg(not(feature = "fast"))]
+fn plain<'a>(_: &SignRequest<'a>) -> Option<SignRequest<'a>> {
+    None
+}
+
+/// The request with the plain backend's key; `None` for algorithms other than Ed25519, for which
+/// the plain backend signs one by one.
+#[cfg(feature = "fast")]
 fn plain<'a>(request: &SignRequest<'a>) -> Option<SignRequest<'a>> {
     let key: &dyn Any = request.key;
     Some(SignRequest { key: &*key.downcast_ref::<Ed25519>()?.plain, message: request.message })
@@ -114,6 +126,7 @@ fn unreadable(_: aws_lc_rs::error::KeyRejected) -> KmsError {
     KmsError::corrupt("a stored private key cannot be read")
 }
 
+#[cfg(feature = "fast")]
 fn load_ed25519(material: &KeyMaterial, plain: Arc<dyn PrivateKey>) -> Result<Arc<dyn PrivateKey>> {
     // The plain backend derives the public key as well, and the keystore compares it with the
     // record's.
@@ -122,11 +135,13 @@ fn load_ed25519(material: &KeyMaterial, plain: Arc<dyn PrivateKey>) -> Result<Ar
 }
 
 /// The key, expanded once. `aws-lc-rs` wipes it from its memory when it frees it.
+#[cfg(feature = "fast")]
 struct Ed25519 {
     pair: Ed25519KeyPair,
     plain: Arc<dyn PrivateKey>,
 }
 
+#[cfg(feature = "fast")]
 impl PrivateKey for Ed25519 {
     fn public_key(&self) -> Result<Vec<u8>> {
         self.plain.public_key()
@@ -172,6 +187,11 @@ impl PrivateKey for P256 {
     }
 
     fn sign_digest(&self, digest: &[u8]) -> Result<Vec<u8>> {
-        self.plain.sign_digest(digest)
+        // The leftmost bits of a longer digest are signed (FIPS 186-5, section 6.4.1).
+        let leftmost = digest.get(..digest::SHA256_OUTPUT_LEN);
+        let imported = leftmost.and_then(|bytes| Digest::import_less_safe(bytes, &digest::SHA256).ok());
+        let made = imported.and_then(|digest| self.pair.sign_digest(&digest).ok());
+        let signature = made.and_then(|signature| p256::normalize(signature.as_ref()));
+        signature.map_or_else(|| self.plain.sign_digest(digest), Ok)
     }
 }

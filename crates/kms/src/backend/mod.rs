@@ -9,7 +9,7 @@ mod aead;
 mod composite;
 mod ed25519;
 mod ed25519_key;
-#[cfg(feature = "fast")]
+#[cfg(any(feature = "fast", all(feature = "nist", feature = "p256")))]
 mod fast;
 mod interface;
 mod mac;
@@ -34,7 +34,7 @@ use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 pub(crate) use self::ed25519_key::{DecodedKey, verdict as ed25519_verdict};
-#[cfg(feature = "fast")]
+#[cfg(any(feature = "fast", all(feature = "nist", feature = "p256")))]
 use self::fast::FastBackend;
 pub use self::interface::{
     Backend, Capabilities, DecryptRequest, Encapsulated, EncodedKey, EncryptRequest, EncryptionMode,
@@ -50,13 +50,14 @@ use crate::error::{Code, KmsError, Result};
 #[derive(Clone)]
 pub struct Backends(Vec<Arc<dyn Backend>>);
 
-#[cfg(not(feature = "fast"))]
+#[cfg(not(any(feature = "fast", all(feature = "nist", feature = "p256"))))]
 use self::PLAIN as DEFAULT;
 
 /// If two have the same name and algorithm, the first one is used.
-#[cfg(feature = "fast")]
+#[cfg(any(feature = "fast", all(feature = "nist", feature = "p256")))]
 static DEFAULT: LazyLock<Backends> = LazyLock::new(|| {
-    let fast: [Arc<dyn Backend>; _] = [
+    let fast: Vec<Arc<dyn Backend>> = vec![
+        #[cfg(feature = "fast")]
         Arc::new(FastBackend::ed25519(ed25519::Ed25519Backend)),
         #[cfg(feature = "p256")]
         Arc::new(FastBackend::p256(p256::P256Backend)),

@@ -111,7 +111,7 @@ pub(crate) fn compress(point: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The uncompressed form of a valid public key.
-#[cfg(any(feature = "fast", feature = "transfer"))]
+#[cfg(any(feature = "fast", feature = "nist", feature = "transfer"))]
 pub(crate) fn uncompressed(public_key: &[u8]) -> Option<Vec<u8>> {
     decode(public_key).map(|key| key.to_sec1_point(false).as_bytes().to_vec()).ok()
 }
@@ -123,7 +123,7 @@ pub(crate) fn is_pair(scalar: &[u8], point: &[u8]) -> bool {
 }
 
 /// The signature with the lower s; `None` if the bytes are not an r and an s.
-#[cfg(any(feature = "fast", feature = "pkcs11", feature = "transfer"))]
+#[cfg(any(feature = "fast", feature = "nist", feature = "pkcs11", feature = "transfer"))]
 pub(crate) fn normalize(signature: &[u8]) -> Option<Vec<u8>> {
     Some(Signature::from_slice(signature).ok()?.normalize_s().to_vec())
 }
