@@ -138,6 +138,12 @@ pub fn protobuf() -> Result<()> {
     )
 }
 
+/// Makes sure that OpenSSL has the engine that loads modules of PKCS #11.
+pub fn openssl_engine() -> Result<()> {
+    let path = format!("/usr/lib/{}-linux-gnu/engines-3/pkcs11.so", env::consts::ARCH);
+    package(&path, "libengine-pkcs11-openssl", || Path::new(&path).exists())
+}
+
 /// `apt-get`, through `sudo` if the user is not root.
 fn apt() -> Result<Command> {
     as_root("apt-get")

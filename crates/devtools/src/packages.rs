@@ -31,7 +31,7 @@ pub enum PackageSystem {
 
 /// Packages whose name is not the same everywhere: on Debian, on Fedora, for Homebrew. An empty
 /// name: there is none.
-const NAMES: [[&str; 3]; 33] = [
+const NAMES: [[&str; 3]; 35] = [
     ["binutils-aarch64-linux-gnu", "binutils-aarch64-linux-gnu", ""],
     ["etcd-client", "etcd", "etcd"],
     ["etcd-server", "etcd", "etcd"],
@@ -46,6 +46,8 @@ const NAMES: [[&str; 3]; 33] = [
     ["libc6-dev-ppc64el-cross", "", ""],
     ["libc6-dev-riscv64-cross", "", ""],
     ["libc6-dev-s390x-cross", "", ""],
+    ["gnutls-bin", "gnutls-utils", "gnutls"],
+    ["libengine-pkcs11-openssl", "openssl-pkcs11", "libp11"],
     ["libprotobuf-dev", "protobuf-devel", "protobuf"],
     ["llvm-19", "llvm", "llvm"],
     ["nodejs", "nodejs", "node"],

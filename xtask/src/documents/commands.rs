@@ -22,6 +22,7 @@ const DOCUMENTS: [&str; 24] = [
     "docs/jwt.md",
     "docs/login.md",
     "docs/operations.md",
+    "docs/pkcs11.md",
     "docs/remote.md",
     "docs/ssh.md",
     "docs/threshold.md",

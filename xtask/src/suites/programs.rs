@@ -4,6 +4,7 @@
 //! these features again each time.
 
 use std::{
+    env::consts::DLL_SUFFIX,
     fs,
     path::{Path, PathBuf},
     process::Stdio,
@@ -135,12 +136,21 @@ fn program(metadata: &Value, message: &Value) -> Option<Program> {
 /// The programs that we ship. Tests start them.
 const SHIPPED: [&str; 5] = ["bulla", "bulla-audit", "bulla-remote", "age-plugin-bulla", "bulla-serve"];
 
-/// The path of a program that we ship, if the message of cargo names one.
+/// The library that programs load as a module of PKCS #11.
+const MODULE: &str = "bulla_pkcs11";
+
+/// The path of a program or a module that we ship, if the message of cargo names one.
 fn shipped(message: &Value) -> Option<PathBuf> {
     let target = &message["target"];
-    let is_shipped = target["name"].as_str().is_some_and(|name| SHIPPED.contains(&name))
-        && target["kind"][0] == "bin"
-        && message["profile"]["test"] == false;
+    if message["profile"]["test"] != false {
+        return None;
+    }
+    if target["name"] == MODULE {
+        let mut files = message["filenames"].as_array()?.iter().filter_map(Value::as_str);
+        return files.find(|path| path.ends_with(DLL_SUFFIX)).map(PathBuf::from);
+    }
+    let is_shipped =
+        target["name"].as_str().is_some_and(|name| SHIPPED.contains(&name)) && target["kind"][0] == "bin";
     message["executable"].as_str().filter(|_| is_shipped).map(PathBuf::from)
 }
 

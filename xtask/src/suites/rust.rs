@@ -47,13 +47,14 @@ pub(super) const COSIGN: DebianArchive = DebianArchive {
 const NEWER_AGE: GoTool = GoTool { name: "age", package: "filippo.io/age/cmd/...", version: "1.3.2" };
 
 /// The packages that have a suite of their own.
-const APART: [&str; 8] = [
+const APART: [&str; 9] = [
     "bulla",
     "bulla-audit",
     "bulla-client",
     "bulla-etcd",
     "bulla-kms",
     "bulla-lab",
+    "bulla-pkcs11",
     "bulla-remote",
     "bulla-server",
 ];
@@ -165,6 +166,24 @@ pub(super) fn cli(runner: &mut Runner<'_>) {
     runner.check("the tours of the documents", |context| {
         documents::check_tours(context, &programs::built(context)?.command)
     });
+}
+
+/// Programs that expect a token. The tests start them with our module.
+const EXPECT_TOKENS: [DebianTool; 5] = [
+    SOFTHSM,
+    DebianTool { program: "pkcs11-tool", package: "opensc" },
+    DebianTool { program: "p11tool", package: "gnutls-bin" },
+    DebianTool { program: "osslsigncode", package: "osslsigncode" },
+    DebianTool { program: "ssh", package: "openssh-client" },
+];
+
+pub(super) fn pkcs11(runner: &mut Runner<'_>) {
+    for tool in EXPECT_TOKENS.iter().chain(&PEERS[..1]) {
+        runner.need(tool.program, |_| install::debian(tool));
+    }
+    runner.need("sshd", |_| install::debian_file(&SSHD));
+    runner.need("OpenSSL's engine for PKCS #11", |_| install::openssl_engine());
+    runner.programs(|package| package == "bulla-pkcs11");
 }
 
 /// The tests compare the audit's counts with those of these programs, and read archives made by

@@ -20,6 +20,8 @@ pub(super) enum Suite {
     Server,
     /// The command `bulla`
     Cli,
+    /// The module for programs that expect a token, beside SoftHSM
+    Pkcs11,
     /// The audit of binaries, compared with objdump
     Audit,
     /// The laboratory's own tests
@@ -59,6 +61,7 @@ impl Suite {
             Self::Kms => ("kms", Track::Main, rust::kms),
             Self::Server => ("server", Track::Main, server::run),
             Self::Cli => ("cli", Track::Main, rust::cli),
+            Self::Pkcs11 => ("pkcs11", Track::Main, rust::pkcs11),
             Self::Audit => ("audit", Track::Main, rust::audit),
             Self::Lab => ("lab", Track::Main, rust::lab),
             Self::Page => ("page", Track::Background, page::run),
