@@ -52,6 +52,12 @@ struct Decrypted {
 }
 
 #[derive(Deserialize)]
+struct Derived {
+    #[serde(deserialize_with = "secret_bytes")]
+    shared_secret: Zeroizing<Vec<u8>>,
+}
+
+#[derive(Deserialize)]
 struct Decapsulated {
     #[serde(deserialize_with = "secret_bytes")]
     shared_key: Zeroizing<Vec<u8>>,
@@ -93,6 +99,35 @@ impl Client {
         let body = Body { ciphertext: Base64(ciphertext) };
         let answer: Decapsulated = self.call(Call::of_key(Operation::Decapsulate, key).body(&body)).await?;
         Ok(answer.shared_key)
+    }
+
+    /// Derives the secret that the service's key shares with the holder of a peer's private key, by
+    /// elliptic-curve Diffie-Hellman. `peer` is the peer's public key as DER of a
+    /// SubjectPublicKeyInfo, on the same curve. Name the key version whose public key the peer has,
+    /// not only the key.
+    ///
+    /// A shared secret is no key: derive one from it, for example by HKDF or by the Concat KDF of
+    /// JWE.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client, peer: &[u8]) -> bulla_client::Result<()> {
+    /// let secret = client.derive_shared_secret("mail", peer).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn derive_shared_secret(&self, key: &str, peer: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
+        #[derive(Serialize)]
+        struct Peer<'a> {
+            format: &'static str,
+            data: Base64<'a>,
+        }
+        #[derive(Serialize)]
+        struct Body<'a> {
+            public_key: Peer<'a>,
+        }
+        let body = Body { public_key: Peer { format: "der", data: Base64(peer) } };
+        let call = Call::of_key(Operation::DeriveSharedSecret, key).body(&body);
+        Ok(self.call::<Derived>(call).await?.shared_secret)
     }
 
     /// Encrypts data to key pairs of the service and to recipients elsewhere. Each of them decrypts

@@ -101,6 +101,7 @@ operations! {
     DecryptAsRecipient => "encryption_decrypt", POST "/api/v1/decrypt", None;
     EncryptToRecipients => "encryption_encrypt", POST "/api/v1/encrypt", None;
     Decapsulate => "encryption_decapsulate", POST "/api/v1/keys/{key}/decapsulate", None;
+    DeriveSharedSecret => "agreement_derive_shared_secret", POST "/api/v1/keys/{key}/derive-shared-secret", None;
     Encapsulate => "encryption_encapsulate", POST "/api/v1/keys/{key}/encapsulate", None;
     Encrypt => "symmetric_encrypt", POST "/api/v1/keys/{key}/encrypt", None;
     EncryptMany => "symmetric_encrypt_many", POST "/api/v1/keys/{key}/encrypt/batch", None;

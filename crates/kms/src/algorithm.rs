@@ -84,6 +84,15 @@ pub enum Algorithm {
     MlKem1024,
     /// X25519 and ML-KEM-768 as one: X-Wing (draft-connolly-cfrg-xwing-kem).
     XWing,
+    /// Elliptic-curve Diffie-Hellman on the curve P-256 (NIST SP 800-56A, section 5.7.1.2). Public
+    /// keys are uncompressed points.
+    EcdhP256,
+    /// Elliptic-curve Diffie-Hellman on the curve P-384. Otherwise as [`Algorithm::EcdhP256`].
+    EcdhP384,
+    /// Elliptic-curve Diffie-Hellman on the curve P-521. Otherwise as [`Algorithm::EcdhP256`].
+    EcdhP521,
+    /// X25519 (RFC 7748). A public key of low order is refused.
+    X25519,
     /// AES-128 in Galois/Counter Mode (NIST SP 800-38D), with nonces of 96 bits.
     Aes128Gcm,
     /// AES-256 in Galois/Counter Mode (NIST SP 800-38D), with nonces of 96 bits.
@@ -110,6 +119,8 @@ pub enum KeyUsage {
     Signature,
     /// They encapsulate and decapsulate keys of 32 bytes.
     KeyEncapsulation,
+    /// They agree with the public key of a peer on a shared secret.
+    KeyAgreement,
     /// They encrypt and decrypt, with one secret for both.
     Encryption,
     /// They make and verify message authentication codes (MACs), with one secret for both.
@@ -129,8 +140,8 @@ struct Facts {
     usage: KeyUsage,
     /// 0 if there are no public keys.
     public_key: usize,
-    /// The signature, the ciphertext that carries an encapsulated key, the MAC, or the bytes that a
-    /// ciphertext has more than its plaintext.
+    /// The signature, the ciphertext that carries an encapsulated key, the shared secret, the MAC,
+    /// or the bytes that a ciphertext has more than its plaintext.
     output: usize,
 }
 
@@ -140,6 +151,10 @@ const fn signature(name: &'static str, public_key: usize, output: usize) -> Fact
 
 const fn encapsulation(name: &'static str, public_key: usize, output: usize) -> Facts {
     Facts { name, usage: KeyUsage::KeyEncapsulation, public_key, output }
+}
+
+const fn agreement(name: &'static str, public_key: usize, output: usize) -> Facts {
+    Facts { name, usage: KeyUsage::KeyAgreement, public_key, output }
 }
 
 /// `nonce` is the length of its nonces.
@@ -186,6 +201,10 @@ impl Algorithm {
         Self::MlKem768,
         Self::MlKem1024,
         Self::XWing,
+        Self::EcdhP256,
+        Self::EcdhP384,
+        Self::EcdhP521,
+        Self::X25519,
         Self::Aes128Gcm,
         Self::Aes256Gcm,
         Self::ChaCha20Poly1305,
@@ -225,6 +244,10 @@ impl Algorithm {
             Self::MlKem768 => encapsulation("ml-kem-768", 1184, 1088),
             Self::MlKem1024 => encapsulation("ml-kem-1024", 1568, 1568),
             Self::XWing => encapsulation("x-wing", 1216, 1120),
+            Self::EcdhP256 => agreement("ecdh-p256", 65, 32),
+            Self::EcdhP384 => agreement("ecdh-p384", 97, 48),
+            Self::EcdhP521 => agreement("ecdh-p521", 133, 66),
+            Self::X25519 => agreement("x25519", 32, 32),
             Self::Aes128Gcm => encryption("aes-128-gcm", 12),
             Self::Aes256Gcm => encryption("aes-256-gcm", 12),
             Self::ChaCha20Poly1305 => encryption("chacha20-poly1305", 12),
@@ -350,8 +373,8 @@ impl Algorithm {
         self.facts().public_key
     }
 
-    /// The length in bytes of a signature, of a MAC, or of the ciphertext that carries an
-    /// encapsulated key. For a symmetric algorithm that encrypts, the bytes that a ciphertext has
+    /// The length in bytes of a signature, of a MAC, of a shared secret, or of the ciphertext that
+    /// carries an encapsulated key. For a symmetric algorithm that encrypts, the bytes that a ciphertext has
     /// more than its plaintext.
     pub const fn output_length(self) -> usize {
         self.facts().output

@@ -35,7 +35,7 @@
 //! | feature | brings |
 //! |---|---|
 //! | `p256` | ECDSA on P-256 |
-//! | `nist` | RSA, and ECDSA on P-384 and P-521, by `aws-lc-rs`, which needs a C compiler; with `p256`, P-256 signs by it too |
+//! | `nist` | RSA, ECDSA on P-384 and P-521, and Diffie-Hellman, by `aws-lc-rs`, which needs a C compiler; with `p256`, P-256 signs by it too |
 //! | `mldsa` | ML-DSA, alone and together with Ed25519 |
 //! | `slhdsa` | SLH-DSA |
 //! | `mlkem` | ML-KEM and X-Wing: keys that encapsulate |

@@ -53,7 +53,7 @@ fn what_a_build_does_not_serve_is_refused_by_name() {
 #[test]
 #[cfg(not(feature = "nist"))]
 fn a_build_without_rsa_says_which_program_has_it() {
-    for name in ["rsa-2048", "rsa-3072", "rsa-4096", "ecdsa-p384", "ecdsa-p521"] {
+    for name in ["rsa-2048", "rsa-3072", "rsa-4096", "ecdsa-p384", "ecdsa-p521", "ecdh-p256", "x25519"] {
         let keystore = Keystore::in_memory().unwrap();
         let error = keystore.create_key(new_key(name.parse().unwrap())).unwrap_err();
         assert!(error.message.contains(name) && error.message.contains("bulla-serve"), "{error}");
@@ -248,6 +248,39 @@ fn an_encapsulated_key_reaches_the_holder_of_its_version_and_nobody_else() {
     }
 }
 
+fn is_for_agreement(algorithm: &Algorithm) -> bool {
+    algorithm.usage() == KeyUsage::KeyAgreement
+}
+
+#[test]
+fn two_keys_agree_on_a_secret_that_depends_on_both_and_on_the_version() {
+    let mut public_keys = Vec::new();
+    for algorithm in of_use(KeyUsage::KeyAgreement) {
+        let ((ours, our_key), (theirs, their_key)) = (with_key(algorithm), with_key(algorithm));
+        let our_public = ours.public_key(&our_key).unwrap();
+        let their_public = theirs.public_key(&their_key).unwrap();
+        let secret = ours.derive_shared_secret(&our_key, &their_public).unwrap();
+        assert_eq!(secret.len(), algorithm.output_length(), "{algorithm}");
+        assert!(secret == theirs.derive_shared_secret(&their_key, &our_public).unwrap(), "{algorithm}");
+        let next = ours.rotate(our_key.key_id()).unwrap();
+        assert!(secret != ours.derive_shared_secret(&next, &their_public).unwrap(), "{algorithm}");
+        assert!(secret == ours.derive_shared_secret(&our_key, &their_public).unwrap(), "{algorithm}");
+        for other in &public_keys {
+            let error = ours.derive_shared_secret(&our_key, other).unwrap_err();
+            assert_eq!(error.code, Code::InvalidPublicKey, "{algorithm}");
+        }
+        public_keys.push(our_public);
+        ours.disable(our_key.key_id()).unwrap();
+        let error = ours.derive_shared_secret(&our_key, &their_public).unwrap_err();
+        assert_eq!(error.code, Code::KeyDisabled, "{algorithm}");
+        ours.enable(our_key.key_id()).unwrap();
+        let destroy = KeyChange::DestroyVersion(1.try_into().unwrap());
+        ours.update(our_key.key_id(), None, &destroy).unwrap();
+        let error = ours.derive_shared_secret(&our_key, &their_public).unwrap_err();
+        assert_eq!(error.code, Code::KeyDestroyed, "{algorithm}");
+    }
+}
+
 #[test]
 fn an_algorithm_does_not_do_what_it_is_not_for() {
     for algorithm in served() {
@@ -260,7 +293,7 @@ fn an_algorithm_does_not_do_what_it_is_not_for() {
                 );
                 keystore.decapsulate(&id, &[]).unwrap_err()
             }
-            KeyUsage::KeyEncapsulation => {
+            KeyUsage::KeyEncapsulation | KeyUsage::KeyAgreement => {
                 let verdict = keystore.verify(&id, b"a message", &[0; 64]).unwrap();
                 assert_eq!(verdict, Verdict::Invalid);
                 keystore.sign(id.key_id(), b"a message").unwrap_err()
@@ -269,6 +302,10 @@ fn an_algorithm_does_not_do_what_it_is_not_for() {
             other => panic!("no test of {other:?}"),
         };
         assert_eq!(error.code, Code::KeyUsageMismatch, "{algorithm}");
+        if let Some(public_key) = keystore.public_key(&id).ok().filter(|_| !is_for_agreement(&algorithm)) {
+            let error = keystore.derive_shared_secret(&id, &public_key).unwrap_err();
+            assert_eq!(error.code, Code::KeyUsageMismatch, "{algorithm}");
+        }
         let options = EncryptionOptions::default();
         if !algorithm.has_usage(KeyUsage::Encryption) {
             for error in [
@@ -328,6 +365,10 @@ fn keys_are_there_when_the_store_is_opened_again() {
             KeyUsage::KeyEncapsulation => {
                 let sent = public_key.unwrap().encapsulate().unwrap();
                 assert_eq!(*keystore.decapsulate(&id, &sent.ciphertext).unwrap(), *sent.shared_key);
+            }
+            KeyUsage::KeyAgreement => {
+                let own = public_key.unwrap();
+                assert!(!keystore.derive_shared_secret(&id, &own).unwrap().is_empty());
             }
             KeyUsage::Encryption => {}
             KeyUsage::Authentication => {

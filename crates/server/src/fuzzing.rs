@@ -21,7 +21,7 @@ use crate::service::{KeystoreSource, OpenKeystore, Service, WorkerState};
 
 /// The endpoints that take a body. `a` is a key of Ed25519, `p` one of ECDSA on P-256, `e` one that
 /// encrypts, `m` one that makes MACs, and `j` one that signs JWTs.
-const BODIES: [(&str, &str); 45] = [
+const BODIES: [(&str, &str); 46] = [
     ("POST", "/api/v1/sign"),
     ("POST", "/api/v1/verify"),
     ("POST", "/api/v1/keys/a/sign"),
@@ -67,6 +67,7 @@ const BODIES: [(&str, &str); 45] = [
     ("POST", "/v1/transit/decrypt/e"),
     ("POST", "/v1/transit/hmac/m"),
     ("POST", "/v1/transit/keys/p/csr"),
+    ("POST", "/api/v1/keys/d/derive-shared-secret"),
 ];
 
 /// The byte that stands for the first of [`BODIES`]: a letter, because seeds are texts.
@@ -124,6 +125,7 @@ impl KeystoreSource for Memory {
             ("p", "files", Algorithm::EcdsaP256),
             ("e", "files", Algorithm::Aes256Gcm),
             ("m", "files", Algorithm::HmacSha256),
+            ("d", "files", Algorithm::X25519),
             ("j", JWT_PURPOSE, Algorithm::Ed25519),
         ] {
             let new = NewKey::new("local".parse()?, purpose.parse()?, algorithm).label(label.parse()?);

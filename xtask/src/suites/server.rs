@@ -42,7 +42,7 @@ const JWT_SETTINGS: [(&str, &str); 2] = [
 ];
 
 /// What the clients' token permits.
-const OPERATIONS: [&str; 17] = [
+const OPERATIONS: [&str; 18] = [
     "sign",
     "verify",
     "encrypt",
@@ -51,6 +51,7 @@ const OPERATIONS: [&str; 17] = [
     "generate_data_key",
     "mac",
     "verify_mac",
+    "derive_shared_secret",
     "create",
     "import",
     "export",

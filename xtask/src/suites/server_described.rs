@@ -18,10 +18,11 @@ const SECONDS: &str = "30";
 const MIN_REQUESTS: u32 = 300;
 
 /// The operations that its token permits: all of them.
-const OPERATIONS: [&str; 20] = [
+const OPERATIONS: [&str; 21] = [
     "sign",
     "verify",
     "decapsulate",
+    "derive_shared_secret",
     "encrypt",
     "decrypt",
     "rewrap",

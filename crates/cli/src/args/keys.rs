@@ -125,7 +125,8 @@ Exit status: 0 canceled, 2 not canceled.")]
 /// library or the service.
 ///
 /// Only the service has these: ecdsa-p384 and ecdsa-p521 sign; rsa-2048, rsa-3072 and rsa-4096 sign
-/// and encrypt.
+/// and encrypt; ecdh-p256, ecdh-p384, ecdh-p521 and x25519 derive shared secrets, for programs that
+/// use the service.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

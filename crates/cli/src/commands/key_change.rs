@@ -56,6 +56,7 @@ pub(super) fn is_public_only(key: &Attestation) -> bool {
 pub(super) fn what_it_does(key: &Attestation) -> &'static str {
     match key.algorithm.usage() {
         KeyUsage::KeyEncapsulation => "receives keys",
+        KeyUsage::KeyAgreement => "derives shared secrets",
         KeyUsage::Encryption => "encrypts",
         KeyUsage::Authentication => "makes MACs",
         _ => "signs",
@@ -66,6 +67,7 @@ pub(super) fn what_it_does(key: &Attestation) -> &'static str {
 pub(super) fn what_it_does_not(key: &Attestation) -> &'static str {
     match key.algorithm.usage() {
         KeyUsage::KeyEncapsulation => "it receives no keys",
+        KeyUsage::KeyAgreement => "it derives no shared secrets",
         KeyUsage::Encryption => "it does not encrypt or decrypt",
         KeyUsage::Authentication => "it does not make or verify MACs",
         _ => "it does not sign",
@@ -260,6 +262,7 @@ pub(super) fn revoke(args: &KeysRevokeArgs) -> Result<()> {
         if !args.report.json && !args.report.quiet {
             let text = match key.algorithm.usage() {
                 KeyUsage::KeyEncapsulation => "it receives no keys from now on",
+                KeyUsage::KeyAgreement => "it derives no shared secrets from now on",
                 KeyUsage::Encryption => "bulla does not decrypt its ciphertexts from now on",
                 KeyUsage::Authentication => "bulla refuses its MACs from now on",
                 _ => "bulla refuses its signatures from now on",
@@ -284,6 +287,7 @@ fn secret_of(key: &Attestation) -> &'static str {
 fn after_destruction(key: &Attestation) -> &'static str {
     match key.algorithm.usage() {
         KeyUsage::KeyEncapsulation | KeyUsage::Encryption => "what was encrypted with it cannot be decrypted",
+        KeyUsage::KeyAgreement => "its shared secrets cannot be derived again",
         KeyUsage::Authentication => "its MACs cannot be verified",
         _ => "its signatures still verify",
     }

@@ -245,6 +245,7 @@ calls! {
     verify_many(items: &[VerifyItem<'_>]) -> Vec<Result<Verdict, ServiceError>>, BatchError<Verdict>;
     encapsulate(key: &str) -> EncapsulatedKey;
     decapsulate(key: &str, ciphertext: &[u8]) -> Zeroizing<Vec<u8>>;
+    derive_shared_secret(key: &str, peer: &[u8]) -> Zeroizing<Vec<u8>>;
     encrypt_to_recipients(data: &[u8], keys: &[&str], recipients: &[&str]) -> Vec<u8>;
     decrypt_as_recipient(encrypted: &[u8]) -> Zeroizing<Vec<u8>>;
     encrypt(key: &str, plaintext: &[u8], options: &EncryptionOptions<'_>) -> Ciphertext;

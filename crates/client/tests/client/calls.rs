@@ -391,6 +391,23 @@ fn keys_are_encapsulated_and_data_is_encrypted() {
 }
 
 #[test]
+fn a_secret_is_derived_with_the_public_key_of_a_peer() {
+    let service = Service::open();
+    let client = client(&service.url);
+    for label in ["ours", "theirs"] {
+        client.create_key(&of_algorithm(label, "ecdh-p256")).unwrap();
+    }
+    let [ours, theirs] = ["ours", "theirs"].map(|label| {
+        let key = client.public_key(label, PublicKeyFormat::Der).unwrap();
+        base64_simd::STANDARD.decode_to_vec(key.text).unwrap()
+    });
+    let secret = client.derive_shared_secret("ours", &theirs).unwrap();
+    assert!(secret.len() == 32 && secret == client.derive_shared_secret("theirs", &ours).unwrap());
+    let error = client.derive_shared_secret("ours", b"no key").unwrap_err();
+    assert_eq!(error.code(), Some(&ErrorCode::InvalidPublicKey));
+}
+
+#[test]
 fn keys_are_exported_and_imported() {
     let keystore = keystore(&["local"]);
     let token = token(&keystore, "local", GrantedKeys::All, TokenOperation::ALL);

@@ -33,6 +33,8 @@ pub enum AuditOperation {
     Verify,
     /// A shared key was decapsulated from its ciphertext.
     Decapsulate,
+    /// A shared secret was derived with the public key of a peer, whose digest the entry has.
+    DeriveSharedSecret,
     /// Something was encrypted.
     Encrypt,
     /// Something was decrypted.
@@ -108,6 +110,7 @@ impl AuditOperation {
         Self::Sign,
         Self::Verify,
         Self::Decapsulate,
+        Self::DeriveSharedSecret,
         Self::Encrypt,
         Self::Decrypt,
         Self::Rewrap,
@@ -152,6 +155,7 @@ impl AuditOperation {
             Self::Sign => "sign",
             Self::Verify => "verify",
             Self::Decapsulate => "decapsulate",
+            Self::DeriveSharedSecret => "derive_shared_secret",
             Self::Encrypt => "encrypt",
             Self::Decrypt => "decrypt",
             Self::Rewrap => "rewrap",
@@ -218,6 +222,7 @@ impl AuditOperation {
             | Self::Sign
             | Self::Verify
             | Self::Decapsulate
+            | Self::DeriveSharedSecret
             | Self::Encrypt
             | Self::Decrypt
             | Self::Rewrap

@@ -9,6 +9,7 @@ use zeroize::Zeroizing;
 use crate::algorithm::{Algorithm, KeyUsage};
 use crate::error::{Code, KmsError, Result};
 use crate::key_signature::Verdict;
+use crate::secret_bytes::SecretBytes;
 use crate::signature_scheme::{HashFunction, RsaPadding};
 
 /// The data by which a backend finds a private key again: for a software key, the key itself; for a
@@ -215,6 +216,7 @@ pub(crate) fn key_usage_mismatch(algorithm: Algorithm) -> KmsError {
         _ if algorithm.is_rsa() => "signs, verifies, encrypts and decrypts, and does nothing else",
         KeyUsage::Signature => "signs and verifies signatures, and does nothing else",
         KeyUsage::KeyEncapsulation => "encapsulates keys, and does nothing else",
+        KeyUsage::KeyAgreement => "agrees on shared secrets, and does nothing else",
         KeyUsage::Encryption => "encrypts and decrypts, and does nothing else: it has no public key",
         KeyUsage::Authentication => "makes and verifies MACs, and does nothing else: it has no public key",
     };
@@ -415,6 +417,17 @@ pub trait PrivateKey: Any + Send + Sync {
     fn decapsulate(&self, ciphertext: &[u8]) -> Result<SharedKey> {
         let _ = ciphertext;
         Err(KmsError::new(Code::KeyUsageMismatch, "the key's algorithm does not encapsulate keys"))
+    }
+
+    /// The secret that this key and the holder of the peer's private key share: the x of the point
+    /// of both keys, or the u on Curve25519. `peer` is of this key's algorithm.
+    ///
+    /// # Errors
+    /// [`Code::KeyUsageMismatch`] if the algorithm does not agree on secrets, which is the default;
+    /// [`Code::InvalidPublicKey`]; errors of the device.
+    fn derive_shared_secret(&self, peer: &EncodedKey) -> Result<SecretBytes> {
+        let _ = peer;
+        Err(KmsError::new(Code::KeyUsageMismatch, "the key's algorithm does not agree on secrets"))
     }
 
     /// Signs a digest of SHA-512 as Ed25519ph (RFC 8032, section 5.1); `context` has at most 255

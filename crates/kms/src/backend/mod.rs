@@ -7,6 +7,8 @@
 mod aead;
 #[cfg(feature = "mldsa")]
 mod composite;
+#[cfg(feature = "nist")]
+mod ecdh;
 mod ed25519;
 mod ed25519_key;
 #[cfg(any(feature = "fast", all(feature = "nist", feature = "p256")))]
@@ -43,7 +45,7 @@ pub use self::interface::{
 pub(crate) use self::interface::{check_usage, invalid_ciphertext, key_usage_mismatch};
 pub use self::mac::HmacHash;
 pub(crate) use self::mac::hmac_key;
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, KeyUsage};
 use crate::error::{Code, KmsError, Result};
 
 /// The backends that a keystore may use.
@@ -72,6 +74,8 @@ static PLAIN: LazyLock<Backends> = LazyLock::new(|| {
         Arc::new(p256::P256Backend),
         #[cfg(feature = "nist")]
         Arc::new(nist_curves::CurveBackend),
+        #[cfg(feature = "nist")]
+        Arc::new(ecdh::EcdhBackend),
         #[cfg(feature = "nist")]
         Arc::new(rsa::RsaBackend),
         #[cfg(feature = "mldsa")]
@@ -165,7 +169,9 @@ impl Backends {
 
 /// The error for an algorithm that no backend of this name has.
 fn unsupported(name: &str, algorithm: Algorithm) -> KmsError {
-    let is_of_nist = algorithm.is_rsa() || matches!(algorithm, Algorithm::EcdsaP384 | Algorithm::EcdsaP521);
+    let is_of_nist = algorithm.is_rsa()
+        || algorithm.usage() == KeyUsage::KeyAgreement
+        || matches!(algorithm, Algorithm::EcdsaP384 | Algorithm::EcdsaP521);
     let message = if name == SOFTWARE && is_of_nist && !cfg!(feature = "nist") {
         format!("this program was built without {algorithm}; the service, `bulla-serve`, has it")
     } else {

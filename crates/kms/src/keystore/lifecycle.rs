@@ -208,14 +208,17 @@ fn older(record: &mut KeyRecord, number: NonZeroU32) -> Result<&mut VersionRecor
     }
 }
 
-/// Whether the private keys of older versions are still needed: to decapsulate, to decrypt, to
-/// verify MACs, to sign for callers who name them, or because a device still has to delete them.
+/// Whether the private keys of older versions are still needed: to decapsulate, to agree on
+/// secrets, to decrypt, to verify MACs, to sign for callers who name them, or because a device still has to delete them.
 pub(super) fn keeps_older(record: &KeyRecord) -> bool {
     match record.key.algorithm().usage() {
         // They decrypt.
         KeyUsage::Signature if record.key.algorithm().is_rsa() => true,
         KeyUsage::Signature => record.backend != SOFTWARE || record.minimum_signing_version.is_some(),
-        KeyUsage::KeyEncapsulation | KeyUsage::Encryption | KeyUsage::Authentication => true,
+        KeyUsage::KeyEncapsulation
+        | KeyUsage::KeyAgreement
+        | KeyUsage::Encryption
+        | KeyUsage::Authentication => true,
     }
 }
 

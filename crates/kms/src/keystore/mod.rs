@@ -5,6 +5,7 @@
 //! who see one [`index`] of all keys at a time. The other modules have the methods that users call.
 //! [`observe`] wraps every operation, and reports it to the audit log and the metrics.
 
+mod agreement;
 mod approvals;
 mod authentication;
 #[cfg(feature = "soft-seal")]

@@ -20,6 +20,7 @@ use crate::id::{KeyRef, KeyVersionId};
 use crate::key_signature::{Signature, Verdict};
 #[cfg(feature = "with-metrics")]
 use crate::metrics::Metrics;
+use crate::secret_bytes::SecretBytes;
 use crate::ssh_authority::SshCertificateSummary;
 
 /// The subject of an operation, as far as it is known before the operation.
@@ -146,6 +147,7 @@ impl AuditedResult for Verdict {
 
 impl AuditedResult for Attestation {}
 impl AuditedResult for SharedKey {}
+impl AuditedResult for SecretBytes {}
 impl AuditedResult for () {}
 /// The backup of a key.
 impl AuditedResult for Vec<u8> {}

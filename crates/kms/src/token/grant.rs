@@ -18,6 +18,8 @@ pub enum TokenOperation {
     Verify,
     /// Decapsulating a key.
     Decapsulate,
+    /// Deriving a shared secret with the public key of a peer.
+    DeriveSharedSecret,
     /// Encrypting.
     Encrypt,
     /// Decrypting.
@@ -63,6 +65,7 @@ impl TokenOperation {
         Self::Sign,
         Self::Verify,
         Self::Decapsulate,
+        Self::DeriveSharedSecret,
         Self::Encrypt,
         Self::Decrypt,
         Self::Rewrap,
@@ -89,6 +92,7 @@ impl TokenOperation {
             Self::Sign => "sign",
             Self::Verify => "verify",
             Self::Decapsulate => "decapsulate",
+            Self::DeriveSharedSecret => "derive_shared_secret",
             Self::Encrypt => "encrypt",
             Self::Decrypt => "decrypt",
             Self::Rewrap => "rewrap",

@@ -2,11 +2,12 @@
 //!
 //! The private key inside PKCS#8 has one of four shapes, by algorithm:
 //!
-//! - Ed25519: an OCTET STRING inside the OCTET STRING (RFC 8410, section 7);
+//! - Ed25519 and X25519: an OCTET STRING inside the OCTET STRING (RFC 8410, section 7);
 //! - ML-DSA and ML-KEM: a choice of the seed, the expanded key, or both (RFC 9881 and RFC 9935,
 //!   section 6). We keep the seed, so an expanded key alone is refused, and an expanded key beside
 //!   a seed must be derived from it;
-//! - ECDSA: the scalar in an ECPrivateKey (RFC 5915, section 3), alone or with its public key;
+//! - ECDSA and ECDH: the scalar in an ECPrivateKey (RFC 5915, section 3), alone or with its public
+//!   key;
 //! - RSA (RFC 8017, appendix A.1), SLH-DSA, the composite and X-Wing: the bytes as they are (RFC
 //!   9909, section 6, and the drafts).
 
@@ -18,7 +19,7 @@ use zeroize::Zeroizing;
 
 use super::private_key::PrivateKeyData;
 use super::public_key::{invalid_public, malformed};
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, KeyUsage};
 use crate::backend::{Backends, KeyMaterial, SOFTWARE, p256};
 use crate::error::{Code, KmsError, Result};
 use crate::public_key::PublicKey;
@@ -30,7 +31,13 @@ pub(super) const PRIVATE_LABEL: &str = "PRIVATE KEY";
 fn oid(algorithm: Algorithm) -> Option<ObjectIdentifier> {
     Some(ObjectIdentifier::new_unwrap(match algorithm {
         Algorithm::Ed25519 => "1.3.101.112",
-        Algorithm::EcdsaP256 | Algorithm::EcdsaP384 | Algorithm::EcdsaP521 => "1.2.840.10045.2.1",
+        Algorithm::X25519 => "1.3.101.110",
+        Algorithm::EcdsaP256
+        | Algorithm::EcdsaP384
+        | Algorithm::EcdsaP521
+        | Algorithm::EcdhP256
+        | Algorithm::EcdhP384
+        | Algorithm::EcdhP521 => "1.2.840.10045.2.1",
         Algorithm::Rsa2048 | Algorithm::Rsa3072 | Algorithm::Rsa4096 => "1.2.840.113549.1.1.1",
         Algorithm::MlDsa44 => "2.16.840.1.101.3.4.3.17",
         Algorithm::MlDsa65 => "2.16.840.1.101.3.4.3.18",
@@ -68,24 +75,43 @@ static P256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.
 static P384: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.34");
 static P521: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.35");
 
-fn identifier(algorithm: Algorithm) -> AlgorithmIdentifierRef<'static> {
-    let parameters = match algorithm {
-        Algorithm::EcdsaP256 => Some(AnyRef::from(&P256)),
-        Algorithm::EcdsaP384 => Some(AnyRef::from(&P384)),
-        Algorithm::EcdsaP521 => Some(AnyRef::from(&P521)),
-        algorithm if algorithm.is_rsa() => Some(AnyRef::NULL),
+/// The curve of keys of ECDSA and ECDH. None for other algorithms.
+fn curve(algorithm: Algorithm) -> Option<&'static ObjectIdentifier> {
+    match algorithm {
+        Algorithm::EcdsaP256 | Algorithm::EcdhP256 => Some(&P256),
+        Algorithm::EcdsaP384 | Algorithm::EcdhP384 => Some(&P384),
+        Algorithm::EcdsaP521 | Algorithm::EcdhP521 => Some(&P521),
         _ => None,
+    }
+}
+
+/// The length in bytes of a coordinate, and of a scalar, on the curve of ECDSA or ECDH.
+pub(super) fn coordinate_length(algorithm: Algorithm) -> usize {
+    if algorithm.is_ecdsa() { algorithm.output_length() / 2 } else { algorithm.output_length() }
+}
+
+fn identifier(algorithm: Algorithm) -> AlgorithmIdentifierRef<'static> {
+    let parameters = match curve(algorithm) {
+        Some(curve) => Some(AnyRef::from(curve)),
+        None => algorithm.is_rsa().then_some(AnyRef::NULL),
     };
     let oid = oid(algorithm).expect("a symmetric key has no public key and is not written as PKCS#8");
     AlgorithmIdentifierRef { oid, parameters }
 }
 
 /// The algorithm of an identifier. The parameters must be those that we write, or none. All RSA
-/// keys have one identifier; `is_rsa_of` tells whether this key is of that length.
+/// keys have one identifier; `is_rsa_of` tells whether this key is of that length. Keys of ECDSA
+/// and ECDH on one curve have one identifier: they are keys of ECDSA, unless ECDH is wanted.
 fn algorithm(
     identifier: &AlgorithmIdentifierRef<'_>,
+    wanted: Option<Algorithm>,
     is_rsa_of: impl Fn(Algorithm) -> bool,
 ) -> Result<Algorithm, String> {
+    if let Some(wanted) = wanted.filter(|wanted| wanted.usage() == KeyUsage::KeyAgreement)
+        && *identifier == self::identifier(wanted)
+    {
+        return Ok(wanted);
+    }
     let of_oid = || Algorithm::ALL.iter().copied().filter(|known| oid(*known) == Some(identifier.oid));
     let mut found = of_oid().filter(|known| *identifier == self::identifier(*known));
     match (found.clone().find(|known| !known.is_rsa() || is_rsa_of(*known)), found.next(), of_oid().next()) {
@@ -131,18 +157,19 @@ pub(super) fn public_pem(key: &PublicKey) -> Result<String> {
     document.to_pem(PUBLIC_LABEL, LineEnding::LF).map_err(unwritable)
 }
 
-pub(super) fn parse_public_der(bytes: &[u8]) -> Result<PublicKey> {
+pub(super) fn parse_public_der(bytes: &[u8], wanted: Option<Algorithm>) -> Result<PublicKey> {
     let info = SubjectPublicKeyInfoRef::from_der(bytes)
         .map_err(|_| invalid_public("it is not a SubjectPublicKeyInfo in DER"))?;
     let bits = info.subject_public_key.as_bytes().ok_or_else(|| invalid_public("its bits are no bytes"))?;
     let is_rsa_of = |algorithm: Algorithm| bits.len() == algorithm.public_key_length();
-    let algorithm = algorithm(&info.algorithm, is_rsa_of).map_err(invalid_public)?;
-    let compressed = match algorithm {
+    let algorithm = algorithm(&info.algorithm, wanted, is_rsa_of).map_err(invalid_public)?;
+    let point = match algorithm {
         // An uncompressed point begins with 04.
         Algorithm::EcdsaP256 if bits.first() == Some(&4) => p256::compress(bits),
+        Algorithm::EcdhP256 if bits.first() != Some(&4) => p256::uncompressed(bits),
         _ => None,
     };
-    let key = PublicKey::from_bytes(algorithm, compressed.as_deref().unwrap_or(bits))?;
+    let key = PublicKey::from_bytes(algorithm, point.as_deref().unwrap_or(bits))?;
     if public_info(algorithm, bits)? == bytes {
         Ok(key)
     } else {
@@ -150,7 +177,7 @@ pub(super) fn parse_public_der(bytes: &[u8]) -> Result<PublicKey> {
     }
 }
 
-pub(super) fn parse_public_pem(text: &str) -> Result<PublicKey> {
+pub(super) fn parse_public_pem(text: &str, wanted: Option<Algorithm>) -> Result<PublicKey> {
     let (label, document) =
         pkcs8::Document::from_pem(text).map_err(|_| invalid_public("it is not PEM of one DER document"))?;
     match label {
@@ -160,7 +187,7 @@ pub(super) fn parse_public_pem(text: &str) -> Result<PublicKey> {
         }
         _ => return Err(invalid_public("its label is not PUBLIC KEY")),
     }
-    let key = parse_public_der(document.as_bytes())?;
+    let key = parse_public_der(document.as_bytes(), wanted)?;
     if document.to_pem(PUBLIC_LABEL, LineEnding::LF).map_err(unwritable)? == text {
         return Ok(key);
     }
@@ -179,8 +206,8 @@ enum Shape {
 
 fn shape(algorithm: Algorithm) -> Shape {
     match algorithm {
-        Algorithm::Ed25519 => Shape::OctetString,
-        algorithm if algorithm.is_ecdsa() => Shape::EcPrivateKey,
+        Algorithm::Ed25519 | Algorithm::X25519 => Shape::OctetString,
+        algorithm if curve(algorithm).is_some() => Shape::EcPrivateKey,
         Algorithm::MlDsa44
         | Algorithm::MlDsa65
         | Algorithm::MlDsa87
@@ -215,7 +242,7 @@ pub(super) fn private_der(algorithm: Algorithm, material: &KeyMaterial) -> Resul
     write().map_err(unwritable)
 }
 
-pub(super) fn parse_private_pem(text: &str) -> Result<PrivateKeyData> {
+pub(super) fn parse_private_pem(text: &str, wanted: Option<Algorithm>) -> Result<PrivateKeyData> {
     let (label, document) =
         SecretDocument::from_pem(text).map_err(|_| malformed("it is not PEM of one DER document"))?;
     match label {
@@ -234,14 +261,14 @@ pub(super) fn parse_private_pem(text: &str) -> Result<PrivateKeyData> {
             "PEM has lines of 64 characters, each with a line feed, and nothing around them",
         ));
     }
-    parse_private_der(document.as_bytes())
+    parse_private_der(document.as_bytes(), wanted)
 }
 
-pub(super) fn parse_private_der(bytes: &[u8]) -> Result<PrivateKeyData> {
+pub(super) fn parse_private_der(bytes: &[u8], wanted: Option<Algorithm>) -> Result<PrivateKeyData> {
     let info = PrivateKeyInfoRef::from_der(bytes).map_err(|_| malformed("it is not PKCS#8 in DER"))?;
     let inner = info.private_key.as_bytes();
     let is_rsa_of = |algorithm: Algorithm| is_rsa_private_key(algorithm, inner);
-    let algorithm = algorithm(&info.algorithm, is_rsa_of).map_err(malformed)?;
+    let algorithm = algorithm(&info.algorithm, wanted, is_rsa_of).map_err(malformed)?;
     // Refuse what the parser skipped, attributes and fields of later versions: we would ignore
     // them.
     let again = SecretDocument::encode_msg(&info).map_err(unwritable)?;
@@ -354,7 +381,7 @@ pub(super) fn ec_pair_of_curve(algorithm: Algorithm, bytes: &[u8]) -> Option<Key
 /// The bytes where the scalar and the uncompressed point of an ECPrivateKey would be. Whoever takes
 /// them checks the rest.
 fn ec_parts(algorithm: Algorithm, bytes: &[u8]) -> (Option<&[u8]>, Option<&[u8]>) {
-    let scalar_length = algorithm.output_length() / 2;
+    let scalar_length = coordinate_length(algorithm);
     let begin = if bytes.get(1) == Some(&0x81) { 8 } else { 7 };
     let point = bytes.len().checked_sub(2 * scalar_length + 1).and_then(|begin| bytes.get(begin..));
     (bytes.get(begin..begin + scalar_length), point.filter(|point| point[0] == 4))
@@ -362,7 +389,7 @@ fn ec_parts(algorithm: Algorithm, bytes: &[u8]) -> (Option<&[u8]>, Option<&[u8]>
 
 /// Whether an uncompressed point is the public key of a scalar.
 fn is_pair(algorithm: Algorithm, scalar: &KeyMaterial, point: &[u8]) -> bool {
-    if algorithm == Algorithm::EcdsaP256 {
+    if curve(algorithm) == Some(&P256) {
         return p256::is_pair(scalar, point);
     }
     let key = || Backends::software().find(SOFTWARE, algorithm)?.load(algorithm, scalar)?.public_key();

@@ -4,8 +4,9 @@
 use base64ct::{Base64UrlUnpadded, Encoding};
 use serde::{Deserialize, Serialize};
 
+use super::der::coordinate_length;
 use super::public_key::{invalid_public, unsupported};
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, KeyUsage};
 use crate::backend::p256;
 use crate::error::{KmsError, Result};
 use crate::public_key::PublicKey;
@@ -37,12 +38,12 @@ struct Jwk {
     key_ops: Option<Vec<String>>,
 }
 
-/// The value of `crv` for the curves of ECDSA.
+/// The value of `crv` for the curves of ECDSA and ECDH.
 fn curve(algorithm: Algorithm) -> Option<&'static str> {
     match algorithm {
-        Algorithm::EcdsaP256 => Some("P-256"),
-        Algorithm::EcdsaP384 => Some("P-384"),
-        Algorithm::EcdsaP521 => Some("P-521"),
+        Algorithm::EcdsaP256 | Algorithm::EcdhP256 => Some("P-256"),
+        Algorithm::EcdsaP384 | Algorithm::EcdhP384 => Some("P-384"),
+        Algorithm::EcdsaP521 | Algorithm::EcdhP521 => Some("P-521"),
         _ => None,
     }
 }
@@ -79,10 +80,11 @@ pub(super) fn public(key: &PublicKey) -> Result<String> {
     };
     let jwk = match (key.algorithm(), akp(key.algorithm())) {
         (Algorithm::Ed25519, _) => Jwk { crv: Some("Ed25519".to_owned()), x: encoded, ..empty },
-        (algorithm, _) if algorithm.is_ecdsa() => {
-            let crv = curve(algorithm).ok_or_else(|| unsupported("a JSON Web Key", algorithm))?;
+        (Algorithm::X25519, _) => Jwk { crv: Some("X25519".to_owned()), x: encoded, ..empty },
+        (algorithm, _) if curve(algorithm).is_some() => {
+            let crv = curve(algorithm).unwrap_or_default();
             let point = uncompressed(key).ok_or_else(|| not_a_point(crv))?;
-            let (x, y) = point[1..].split_at(algorithm.output_length() / 2);
+            let (x, y) = point[1..].split_at(coordinate_length(algorithm));
             Jwk { kty: "EC".to_owned(), crv: Some(crv.to_owned()), x: text(x), y: text(y), ..empty }
         }
         (algorithm, _) if algorithm.is_rsa() => {
@@ -97,7 +99,7 @@ pub(super) fn public(key: &PublicKey) -> Result<String> {
     Ok(serde_json::to_string(&jwk).expect("a structure of text") + "\n")
 }
 
-pub(super) fn parse_public(bytes: &[u8]) -> Result<PublicKey> {
+pub(super) fn parse_public(bytes: &[u8], wanted: Option<Algorithm>) -> Result<PublicKey> {
     let jwk: Jwk = serde_json::from_slice(bytes).map_err(|error| {
         let why = error.to_string();
         if ["`d`", "`priv`"].iter().any(|member| why.contains(&format!("unknown field {member}"))) {
@@ -107,7 +109,9 @@ pub(super) fn parse_public(bytes: &[u8]) -> Result<PublicKey> {
         // enumeration or a number.
         invalid_public(format_args!("it is not a JSON Web Key that is understood here: {why}"))
     })?;
-    check_use(&jwk)?;
+    let agrees =
+        wanted.is_some_and(|wanted| wanted.usage() == KeyUsage::KeyAgreement) || is_for_agreement(&jwk);
+    check_use(&jwk, agrees)?;
     let has_no_rsa = jwk.n.is_none() && jwk.e.is_none();
     let (algorithm, encoded) = match (jwk.kty.as_str(), jwk.crv.as_deref(), jwk.alg.as_deref()) {
         ("OKP", Some("Ed25519"), None | Some("EdDSA" | "Ed25519"))
@@ -115,7 +119,14 @@ pub(super) fn parse_public(bytes: &[u8]) -> Result<PublicKey> {
         {
             (Algorithm::Ed25519, jwk.x)
         }
-        ("EC", Some(crv), alg) if jwk.public.is_none() && has_no_rsa => return parse_point(&jwk, crv, alg),
+        ("OKP", Some("X25519"), alg)
+            if jwk.public.is_none() && jwk.y.is_none() && has_no_rsa && alg.is_none_or(is_ecdh_es) =>
+        {
+            (Algorithm::X25519, jwk.x)
+        }
+        ("EC", Some(crv), alg) if jwk.public.is_none() && has_no_rsa => {
+            return parse_point(&jwk, crv, alg, agrees);
+        }
         ("RSA", None, alg) if jwk.public.is_none() && jwk.x.is_none() && jwk.y.is_none() => {
             return parse_rsa(&jwk, alg);
         }
@@ -135,7 +146,7 @@ fn decode(encoded: Option<&str>) -> Result<Vec<u8>> {
 }
 
 fn other_members() -> KmsError {
-    invalid_public("its members are not those of a key of Ed25519, ECDSA, RSA or ML-DSA")
+    invalid_public("its members are not those of a key of Ed25519, X25519, ECDSA, ECDH, RSA or ML-DSA")
 }
 
 fn not_a_point(crv: &str) -> KmsError {
@@ -150,14 +161,15 @@ fn uncompressed(key: &PublicKey) -> Option<Vec<u8>> {
 }
 
 /// A key of a curve by both coordinates of its point. Leading zeros stay.
-fn parse_point(jwk: &Jwk, crv: &str, alg: Option<&str>) -> Result<PublicKey> {
+fn parse_point(jwk: &Jwk, crv: &str, alg: Option<&str>, agrees: bool) -> Result<PublicKey> {
     let names = |algorithm: &Algorithm| {
-        curve(*algorithm) == Some(crv) && alg.is_none_or(|alg| algorithm.jose_name() == Some(alg))
+        let is_named = |alg| if agrees { is_ecdh_es(alg) } else { algorithm.jose_name() == Some(alg) };
+        curve(*algorithm) == Some(crv) && algorithm.is_ecdsa() != agrees && alg.is_none_or(is_named)
     };
     let algorithm = Algorithm::ALL.iter().copied().find(names).ok_or_else(other_members)?;
     let (x, y) = (decode(jwk.x.as_deref())?, decode(jwk.y.as_deref())?);
     let mut point = [&[4], x.as_slice(), y.as_slice()].concat();
-    let length = algorithm.output_length() / 2;
+    let length = coordinate_length(algorithm);
     if (x.len(), y.len()) != (length, length) {
         return Err(not_a_point(crv));
     }
@@ -188,11 +200,25 @@ fn parse_rsa(jwk: &Jwk, alg: Option<&str>) -> Result<PublicKey> {
     PublicKey::from_bytes(algorithm, &[&begin[..], &modulus, &[0x02, 0x03, 0x01, 0x00, 0x01]].concat())
 }
 
-/// An error if the owner made the key for a purpose other than verifying.
-fn check_use(jwk: &Jwk) -> Result<()> {
-    let verifies = jwk.key_ops.as_ref().is_none_or(|ops| ops.iter().any(|op| op == "verify"));
-    if jwk.usage.as_deref().is_none_or(|usage| usage == "sig") && verifies {
+/// Whether `alg` is of key agreement (RFC 7518, section 4.6).
+fn is_ecdh_es(alg: &str) -> bool {
+    ["ECDH-ES", "ECDH-ES+A128KW", "ECDH-ES+A192KW", "ECDH-ES+A256KW"].contains(&alg)
+}
+
+/// Whether the owner says that the key agrees on secrets. A curve alone does not.
+fn is_for_agreement(jwk: &Jwk) -> bool {
+    jwk.crv.as_deref() == Some("X25519") || jwk.alg.as_deref().is_some_and(is_ecdh_es)
+}
+
+/// An error if the owner made the key for a purpose other than verifying, or than agreeing on
+/// secrets.
+fn check_use(jwk: &Jwk, agrees: bool) -> Result<()> {
+    let (usage, does) = if agrees { ("enc", "agree on secrets") } else { ("sig", "verify signatures") };
+    // A public key has no operations in an agreement (RFC 7517, section 4.3, and WebCrypto).
+    let is_op = |op: &String| if agrees { op.starts_with("derive") } else { op == "verify" };
+    let fits = jwk.key_ops.as_ref().is_none_or(|ops| (agrees && ops.is_empty()) || ops.iter().any(is_op));
+    if jwk.usage.as_deref().is_none_or(|found| found == usage) && fits {
         return Ok(());
     }
-    Err(invalid_public("its `use` or `key_ops` says that it does not verify signatures"))
+    Err(invalid_public(format_args!("its `use` or `key_ops` says that it does not {does}")))
 }

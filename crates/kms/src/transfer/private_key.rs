@@ -144,8 +144,9 @@ pub enum PrivateFormat {
 
 impl PrivateKeyData {
     /// Reads a private key. If `algorithm` is given, the key must have that algorithm;
-    /// [`PrivateFormat::Raw`] needs it. `passphrase` is for an encrypted file of OpenSSH; other
-    /// formats ignore it.
+    /// [`PrivateFormat::Raw`] needs it. PKCS#8 does not say whether a key of P-256, P-384 or P-521
+    /// is for ECDSA or ECDH: it is for ECDSA, unless `algorithm` is one of ECDH. `passphrase` is for
+    /// an encrypted file of OpenSSH; other formats ignore it.
     ///
     /// # Errors
     /// [`Code::MalformedKey`] for anything but one key in the only form
@@ -166,8 +167,8 @@ impl PrivateKeyData {
         }
         let text = || std::str::from_utf8(bytes).map_err(|_| malformed("it is not text"));
         let key = match format {
-            PrivateFormat::Pkcs8Pem => der::parse_private_pem(text()?)?,
-            PrivateFormat::Pkcs8Der => der::parse_private_der(bytes)?,
+            PrivateFormat::Pkcs8Pem => der::parse_private_pem(text()?, algorithm)?,
+            PrivateFormat::Pkcs8Der => der::parse_private_der(bytes, algorithm)?,
             PrivateFormat::OpenSsh => openssh::parse_private(text()?, passphrase)?,
             PrivateFormat::Vault => vault::parse_private(text()?)?,
             PrivateFormat::Raw => {

@@ -11,9 +11,9 @@ use crate::public_key::PublicKey;
 pub enum PublicFormat {
     /// SubjectPublicKeyInfo (RFC 5280, section 4.1.2.7) as PEM (RFC 7468): the label `PUBLIC KEY`,
     /// lines of 64 characters, only line feeds. The object identifiers and the bytes are those of
-    /// RFC 8410 (Ed25519), RFC 5480 (ECDSA: the point is written uncompressed, and may be
-    /// compressed when read on P-256), RFC 3279 (RSA), RFC 9881 (ML-DSA), RFC 9909 (SLH-DSA), RFC
-    /// 9935 (ML-KEM), draft-ietf-lamps-pq-composite-sigs and draft-connolly-cfrg-xwing-kem.
+    /// RFC 8410 (Ed25519, X25519), RFC 5480 (ECDSA and ECDH: the point is written uncompressed, and
+    /// may be compressed when read on P-256), RFC 3279 (RSA), RFC 9881 (ML-DSA), RFC 9909
+    /// (SLH-DSA), RFC 9935 (ML-KEM), draft-ietf-lamps-pq-composite-sigs and draft-connolly-cfrg-xwing-kem.
     Pem,
     /// SubjectPublicKeyInfo as DER.
     Der,
@@ -22,7 +22,7 @@ pub enum PublicFormat {
     /// A line of `authorized_keys` without options, with or without a comment: `ssh-ed25519
     /// BASE64`. Only Ed25519.
     OpenSsh,
-    /// A JSON Web Key: `OKP` for Ed25519 (RFC 8037), `EC` for ECDSA and `RSA`
+    /// A JSON Web Key: `OKP` for Ed25519 and X25519 (RFC 8037), `EC` for ECDSA and ECDH, and `RSA`
     /// (RFC 7518), `AKP` for ML-DSA
     /// (RFC 9964). It may have the members of the key, `alg`, `kid`, `use` and `key_ops`. Other
     /// members are refused, and so is a private key.
@@ -60,7 +60,8 @@ pub fn export_public(key: &PublicKey, format: PublicFormat) -> Result<Vec<u8>> {
 }
 
 /// Reads a public key. If `algorithm` is given, the key must have that algorithm;
-/// [`PublicFormat::Raw`] needs it.
+/// [`PublicFormat::Raw`] needs it. A point of P-256, P-384 or P-521 is a key of ECDSA, unless
+/// `algorithm` is one of ECDH.
 ///
 /// # Errors
 /// [`Code::InvalidPublicKey`]; [`Code::InvalidArgument`] if the key has another algorithm, or the
@@ -71,11 +72,11 @@ pub fn import_public(bytes: &[u8], format: PublicFormat, algorithm: Option<Algor
         return Err(invalid_public(format_args!("it is longer than {MAX_INPUT_LEN} bytes")));
     }
     let key = match format {
-        PublicFormat::Pem => der::parse_public_pem(text(bytes)?)?,
-        PublicFormat::Der => der::parse_public_der(bytes)?,
+        PublicFormat::Pem => der::parse_public_pem(text(bytes)?, algorithm)?,
+        PublicFormat::Der => der::parse_public_der(bytes, algorithm)?,
         PublicFormat::Raw => PublicKey::from_bytes(algorithm.ok_or_else(raw_without_algorithm)?, bytes)?,
         PublicFormat::OpenSsh => openssh::parse_public(text(bytes)?)?,
-        PublicFormat::Jwk => jwk::parse_public(bytes)?,
+        PublicFormat::Jwk => jwk::parse_public(bytes, algorithm)?,
         PublicFormat::Minisign => minisign::parse_public(text(bytes)?)?.key,
     };
     check_algorithm(key.algorithm(), algorithm)?;

@@ -147,7 +147,7 @@ impl WrappedPrivateKey {
         if algorithm.is_symmetric() {
             return PrivateKeyData::new(algorithm, document, None);
         }
-        let key = der::parse_private_der(&document)?;
+        let key = der::parse_private_der(&document, Some(algorithm))?;
         if key.public_key() == self.public_key.as_ref() {
             Ok(key)
         } else {

@@ -22,6 +22,7 @@ mod chaos;
 mod concurrency;
 mod crash;
 mod digests;
+mod ecdh;
 mod encrypting;
 mod encryption;
 mod etcd;

@@ -1,5 +1,6 @@
 //! The endpoints of version 1: `/api/v1`.
 
+mod agreement;
 mod approvals;
 mod attest;
 mod audit_log;
@@ -45,6 +46,7 @@ pub(crate) fn routes() -> OpenApiRouter<Worker> {
         .merge(prehash::routes())
         .merge(statement::routes())
         .merge(encryption::routes())
+        .merge(agreement::routes())
         .merge(symmetric::routes())
         .merge(authentication::routes())
         .merge(transfer::routes())

@@ -10,7 +10,7 @@ use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::Response;
 use bulla_kms::token::TokenOperation;
 use bulla_kms::transfer::{PublicFormat, export_public};
-use bulla_kms::{Attestation, Code, KeyId, Keystore, KmsError, NamedPublicKey, PublicKey};
+use bulla_kms::{Attestation, Code, KeyId, KeyUsage, Keystore, KmsError, NamedPublicKey, PublicKey};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -36,7 +36,7 @@ pub(crate) enum PublicKeyFormat {
     Der,
     /// The bytes of the algorithm's specification, base64.
     Raw,
-    /// A JSON Web Key: Ed25519, ECDSA, RSA and ML-DSA.
+    /// A JSON Web Key: Ed25519, ECDSA, RSA, ML-DSA, ECDH and X25519.
     Jwk,
     /// A line as in `authorized_keys`: Ed25519.
     OpenSsh,
@@ -202,7 +202,8 @@ async fn jwks(
         let authority = &session.authority;
         let may_read = |key: &KeyId| authority.permits(TokenOperation::Read, key);
         let keys = keystore.list_page(&authority.tenant, None, usize::MAX, &may_read);
-        let sets = keys.iter().map(|key| jwks_of(keystore, key)).collect::<bulla_kms::Result<Vec<_>>>()?;
+        let signing = keys.iter().filter(|key| key.algorithm.usage() == KeyUsage::Signature);
+        let sets = signing.map(|key| jwks_of(keystore, key)).collect::<bulla_kms::Result<Vec<_>>>()?;
         // Written here, because a tenant may have many keys.
         let text = serde_json::to_vec(&Jwks { keys: sets.into_iter().flatten().collect() });
         text.map_err(|_| KmsError::new(Code::Internal, "a set of keys has no JSON"))

@@ -122,7 +122,8 @@ struct PrivateKeyText<'a> {
     #[serde(borrow)]
     #[schema(value_type = String)]
     data: SecretText<'a>,
-    /// The algorithm that the key must have. `raw` needs it.
+    /// The algorithm that the key must have. `raw` needs it, and so does a key of ECDH: PKCS#8 does
+    /// not say whether a key of a curve is for ECDSA, which is meant without it, or for ECDH.
     #[schema(value_type = Option<String>, example = "ed25519")]
     algorithm: Option<Algorithm>,
     /// The passphrase of an encrypted file of OpenSSH.
@@ -149,7 +150,7 @@ struct WrappedKeyText<'a> {
 /// A public key.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct PublicKeyText<'a> {
+pub(super) struct PublicKeyText<'a> {
     /// How it is written.
     format: PublicKeyFormat,
     /// The public key: text as it is, bytes as base64.
@@ -234,14 +235,19 @@ impl ImportSource {
 
 impl PublicKeyText<'_> {
     fn read(&self) -> Result<PublicKey> {
+        self.read_as(self.algorithm)
+    }
+
+    /// The key, which must have this algorithm if there is one.
+    pub(super) fn read_as(&self, algorithm: Option<Algorithm>) -> Result<PublicKey> {
         let key = match self.format.foreign() {
             None => self.data.parse::<NamedPublicKey>()?.public_key,
             Some(format) if self.format.is_binary() => {
-                import_public(&decode(&self.data, "data")?, format, self.algorithm)?
+                import_public(&decode(&self.data, "data")?, format, algorithm)?
             }
-            Some(format) => import_public(self.data.as_bytes(), format, self.algorithm)?,
+            Some(format) => import_public(self.data.as_bytes(), format, algorithm)?,
         };
-        match self.algorithm {
+        match algorithm {
             Some(wanted) if wanted != key.algorithm() => {
                 let message = format!("the key is one of {}, and one of {wanted} is wanted", key.algorithm());
                 Err(KmsError::new(Code::InvalidArgument, message).into())

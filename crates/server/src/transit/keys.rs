@@ -130,7 +130,7 @@ fn named(name: &str) -> Option<Algorithm> {
 
 /// Whether clients of Vault may make keys of this algorithm, and use them.
 pub(super) fn is_offered(algorithm: Algorithm) -> bool {
-    algorithm.usage() != KeyUsage::KeyEncapsulation
+    !matches!(algorithm.usage(), KeyUsage::KeyEncapsulation | KeyUsage::KeyAgreement)
 }
 
 /// The type of a key and its parameter set, in Vault's words.
@@ -491,7 +491,12 @@ mod tests {
             assert_eq!(vault.unwrap(), openbao.unwrap());
         }
         assert_eq!(algorithm(None, None).unwrap(), Algorithm::Aes256Gcm, "as Vault's default");
-        for (kind, set) in [(Some("rsa-1024"), None), (Some("x-wing"), None), (Some("ml-dsa"), None)] {
+        for (kind, set) in [
+            (Some("rsa-1024"), None),
+            (Some("x-wing"), None),
+            (Some("ecdh-p256"), None),
+            (Some("ml-dsa"), None),
+        ] {
             assert!(algorithm(kind, set).is_err(), "{kind:?}");
         }
     }

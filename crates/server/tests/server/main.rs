@@ -2,6 +2,7 @@
 //! keystore in memory.
 
 mod access;
+mod agreement;
 mod approvals;
 mod audit_log;
 mod backup;

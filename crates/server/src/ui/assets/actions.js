@@ -14,6 +14,7 @@ const ALGORITHMS = {
   "Signatures and encryption": ["rsa-2048", "rsa-3072", "rsa-4096"],
   "Hash-based signatures": ["sha2", "shake"].flatMap((hash) => [128, 192, 256].flatMap((bits) => ["s", "f"].map((kind) => `slh-dsa-${hash}-${bits}${kind}`))),
   "Key encapsulation": ["x-wing", "ml-kem-512", "ml-kem-768", "ml-kem-1024"],
+  "Key agreement": ["ecdh-p256", "ecdh-p384", "ecdh-p521", "x25519"],
   "Encryption": ["aes-256-gcm", "aes-128-gcm", "chacha20-poly1305", "xchacha20-poly1305"],
   "Message authentication": ["hmac-sha256", "hmac-sha384", "hmac-sha512", "blake3"],
 };
