@@ -7,7 +7,8 @@
 //	valid, err := client.Verify(ctx, signature.Key, message, signature.Bytes)
 //
 // Encrypt and Decrypt are for values of up to 64 MiB, with a key whose algorithm encrypts, and
-// GenerateDataKey is for more data. MAC and VerifyMAC are for keys that make MACs.
+// GenerateDataKey is for more data. MAC and VerifyMAC are for keys that make MACs, and
+// DeriveSharedSecret is for keys of ECDH.
 //
 // A [Signer] is a crypto.Signer: what crypto/x509 and other packages sign with.
 //

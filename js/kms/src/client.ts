@@ -382,6 +382,18 @@ export class Client {
     return this.#many(pathOf(key, "/verify-mac/batch"), items.map(each), verdictOf, options);
   }
 
+  /**
+   * Derives the secret that a key shares with the holder of a peer's private key, by Diffie-Hellman.
+   * Fill it with zeros after its last use. It is no key: derive one from it, for example by HKDF.
+   * @param key best the key version whose public key the peer has; a label means the latest version
+   * @param peer the peer's public key as DER of a SubjectPublicKeyInfo: `spki` of Web Crypto
+   */
+  async deriveSharedSecret(key: string, peer: Uint8Array, options?: CallOptions): Promise<Uint8Array<ArrayBuffer>> {
+    const body = { public_key: { format: "der", data: base64(peer) } };
+    const path = pathOf(key, "/derive-shared-secret");
+    return (await this.#call({ method: "POST", path, body, effect: "reads" }, options)).bytes("shared_secret");
+  }
+
   /** Makes up to 65,536 random bytes, from the service's operating system. */
   async random(length: number, options?: CallOptions): Promise<Uint8Array<ArrayBuffer>> {
     return (await this.#call({ method: "POST", path: "/api/v1/random", body: { bytes: length }, effect: "reads" }, options)).bytes("random");

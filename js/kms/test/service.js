@@ -103,6 +103,19 @@ test("keys are derived from a context", async () => {
   }
 });
 
+test("a secret is derived with the public key of a peer", async () => {
+  const key = await client.createKey({ algorithm: "ecdh-p256" });
+  const peer = await crypto.subtle.generateKey({ name: "ECDH", namedCurve: "P-256" }, false, ["deriveBits"]);
+  const spki = new Uint8Array(await crypto.subtle.exportKey("spki", peer.publicKey));
+  const secret = await client.deriveSharedSecret(key.id, spki);
+  const point = key.versions[0]?.publicKey;
+  assert.ok(point);
+  const ours = await crypto.subtle.importKey("raw", point, { name: "ECDH", namedCurve: "P-256" }, false, []);
+  const theirs = await crypto.subtle.deriveBits({ name: "ECDH", public: ours }, peer.privateKey, 256);
+  assert.deepEqual(secret, new Uint8Array(theirs));
+  await assert.rejects(client.deriveSharedSecret(key.id, message), { code: "invalid_public_key" });
+});
+
 test("MACs are made and verified, and random bytes are made", async () => {
   for (const [algorithm, length] of /** @type {const} */ ([["hmac-sha256", 32], ["hmac-sha384", 48], ["hmac-sha512", 64], ["blake3", 32]])) {
     const key = await client.createKey({ algorithm });

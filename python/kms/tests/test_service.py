@@ -154,6 +154,24 @@ def test_keys_are_derived_from_a_context(derivation: str) -> None:
         assert caught.value.code == Code.INVALID_CIPHERTEXT
 
 
+def test_a_secret_is_derived_with_the_public_key_of_a_peer() -> None:
+    # A SubjectPublicKeyInfo of X25519 (RFC 8410) is these bytes and the key.
+    prefix = bytes.fromhex("302a300506032b656e032100")
+
+    async def derive_async(key: str, peer: bytes) -> bytes:
+        async with AsyncClient(ADDRESS, token=TOKEN) as client:
+            return await client.derive_shared_secret(key, peer)
+
+    with Client(ADDRESS, token=TOKEN) as client:
+        ours, theirs = (client.create_key(algorithm="x25519") for _ in range(2))
+        our_peer, their_peer = (prefix + (key.versions[0].public_key or b"") for key in (theirs, ours))
+        secret = client.derive_shared_secret(ours.id, our_peer)
+        assert len(secret) == 32 and secret == asyncio.run(derive_async(theirs.id, their_peer))
+        with pytest.raises(KmsError) as caught:
+            client.derive_shared_secret(ours.id, prefix + bytes(32))
+        assert caught.value.code == Code.INVALID_PUBLIC_KEY
+
+
 def test_asyncio_makes_and_verifies_macs() -> None:
     async def work() -> None:
         async with AsyncClient(ADDRESS, token=TOKEN) as client:

@@ -305,6 +305,17 @@ class AsyncClient:
         """
         return await self._make(_call.verify_mac(key, message, mac))
 
+    async def derive_shared_secret(self, key: str, peer: bytes) -> bytes:
+        """Derives the secret that a key shares with the holder of a peer's private key, by Diffie-Hellman.
+
+        It is no key: derive one from it, for example by HKDF.
+
+        Args:
+            key: best the key version whose public key the peer has; a label means the latest version
+            peer: the peer's public key as DER of a SubjectPublicKeyInfo
+        """
+        return await self._make(_call.derive_shared_secret(key, peer))
+
     async def random(self, length: int) -> bytes:
         """Makes up to 65,536 random bytes, from the service's operating system."""
         return await self._make(_call.random_bytes(length))

@@ -216,6 +216,12 @@ def verify_mac(key: str, message: bytes, code: bytes) -> Call[bool]:
     return Call("POST", _path(key, "/verify-mac"), lambda said: said.is_true("valid"), body)
 
 
+def derive_shared_secret(key: str, peer: bytes) -> Call[bytes]:
+    """Derives a shared secret."""
+    body = {"public_key": {"format": "der", "data": _base64(peer)}}
+    return Call("POST", _path(key, "/derive-shared-secret"), lambda said: said.bytes("shared_secret"), body)
+
+
 def random_bytes(length: int) -> Call[bytes]:
     """Makes random bytes."""
     return Call("POST", "/api/v1/random", lambda said: said.bytes("random"), {"bytes": length})
