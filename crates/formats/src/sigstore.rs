@@ -2,6 +2,7 @@
 //! (<https://github.com/sigstore/protobuf-specs>, `sigstore_bundle.proto`): a signature of a file,
 //! or an envelope of DSSE.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use base64ct::{Base64, Encoding as _};
@@ -9,7 +10,7 @@ use bulla_kms::PublicKey;
 use bulla_kms::transfer::{PublicFormat, export_public};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use sha2::{Digest as _, Sha256};
+use sha2::{Digest as _, Sha256, Sha384, Sha512};
 use sigstore_types::{
     Bundle, DsseEnvelope, DsseSignature, HashAlgorithm, KeyId, MediaType, MessageDigest, MessageSignature,
     PublicKeyIdentifier, SignatureContent, VerificationMaterial, VerificationMaterialContent,
@@ -80,7 +81,8 @@ struct BundleMembers {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct MaterialMembers {
-    public_key: Option<IgnoredAny>,
+    /// An object: the library takes a list for one.
+    public_key: Option<HashMap<String, IgnoredAny>>,
     certificate: Option<IgnoredAny>,
     x509_certificate_chain: Option<IgnoredAny>,
 }
@@ -178,21 +180,35 @@ impl SigstoreBundle {
         self.envelope.as_ref()
     }
 
-    /// The SHA-256 digest of the signed file, as the bundle claims. Nothing covers it.
-    pub fn claimed_digest(&self) -> Option<&[u8]> {
+    /// Whether the bundle claims another digest than that of `covered`, which is what
+    /// [`SigstoreBundle::coverage`] names. Nothing covers the claim, so the file may have changed,
+    /// or the bundle.
+    pub fn claims_another_digest(&self, covered: &[u8]) -> bool {
+        let Some(claim) = self.claim() else { return false };
+        let claimed: &[u8] = claim.digest.as_ref();
+        match (self.coverage(), claim.algorithm) {
+            (Coverage::Sha256, _) => claimed != covered,
+            (_, HashAlgorithm::Sha2256) => claimed != Sha256::digest(covered).as_slice(),
+            (_, HashAlgorithm::Sha2384) => claimed != Sha384::digest(covered).as_slice(),
+            (_, HashAlgorithm::Sha2512) => claimed != Sha512::digest(covered).as_slice(),
+            _ => true,
+        }
+    }
+
+    fn claim(&self) -> Option<&MessageDigest> {
         match &self.bundle.content {
-            SignatureContent::MessageSignature(signature) => signature
-                .message_digest
-                .as_ref()
-                .filter(|digest| digest.algorithm == HashAlgorithm::Sha2256)
-                .map(|digest| digest.digest.as_ref()),
+            SignatureContent::MessageSignature(signature) => signature.message_digest.as_ref(),
             _ => None,
         }
     }
 
     /// What [`SigstoreBundle::is_file_signed_by`] needs of the file: its SHA-256 digest, if the
-    /// signature is one of ECDSA on P-256, so that the file may have any length; else its bytes.
+    /// signature is one of ECDSA on P-256 and the bundle claims no other kind of digest, so that the
+    /// file may have any length; else its bytes.
     pub fn coverage(&self) -> Coverage {
+        if self.claim().is_some_and(|claim| claim.algorithm != HashAlgorithm::Sha2256) {
+            return Coverage::Whole;
+        }
         match &self.bundle.content {
             SignatureContent::MessageSignature(signature) => match signature.signature.as_bytes().len() {
                 // One of P-256 in DER may have this length, too, and the file's bytes do as well.
@@ -204,17 +220,18 @@ impl SigstoreBundle {
         }
     }
 
-    /// Whether the signature of a file verifies with a key. `covered` is what
-    /// [`SigstoreBundle::coverage`] names. Always false for a bundle with an envelope.
+    /// Whether the signature of a file verifies with a key, and the bundle claims no other digest of
+    /// the file. `covered` is what [`SigstoreBundle::coverage`] names. Always false for a bundle
+    /// with an envelope.
     pub fn is_file_signed_by(&self, covered: &[u8], key: MessageKey<'_>) -> bool {
-        match (&self.bundle.content, self.coverage()) {
-            (SignatureContent::MessageSignature(signature), Coverage::Sha256) => {
-                key.verifies_sha256(covered, signature.signature.as_bytes())
-            }
-            (SignatureContent::MessageSignature(signature), _) => {
-                key.verifies(covered, signature.signature.as_bytes())
-            }
-            _ => false,
+        let SignatureContent::MessageSignature(signature) = &self.bundle.content else { return false };
+        if self.claims_another_digest(covered) {
+            return false;
+        }
+        let bytes = signature.signature.as_bytes();
+        match self.coverage() {
+            Coverage::Sha256 => key.verifies_sha256(covered, bytes),
+            _ => key.verifies(covered, bytes),
         }
     }
 
@@ -297,6 +314,42 @@ mod tests {
     }
 
     #[test]
+    fn a_bundle_that_claims_the_digest_of_another_file_verifies_for_none() {
+        use bulla_kms::{Algorithm, Keystore, NewKey};
+        let content = b"a file";
+        let keystore = Keystore::in_memory().unwrap();
+        let new = NewKey::new("local".parse().unwrap(), "files".parse().unwrap(), Algorithm::EcdsaP256);
+        let id = keystore.create_key(new).unwrap();
+        let key = keystore.public_key(&id).unwrap();
+        let mut signer = KeystoreSigner(keystore, id);
+        let text = SigstoreBundle::sign_file(&mut signer, content).unwrap().to_string();
+        let claim = |name: &str, digest: &[u8]| {
+            let digest = format!(r#""algorithm":"{name}","digest":"{}""#, Base64::encode_string(digest));
+            let old = format!(
+                r#""algorithm":"SHA2_256","digest":"{}""#,
+                Base64::encode_string(&Sha256::digest(content))
+            );
+            assert!(text.contains(&old), "{text}");
+            let bundle = SigstoreBundle::parse(text.replace(&old, &digest).as_bytes()).unwrap();
+            let covered = match bundle.coverage() {
+                Coverage::Sha256 => Sha256::digest(content).to_vec(),
+                _ => content.to_vec(),
+            };
+            let is_signed = bundle.is_file_signed_by(&covered, MessageKey::Kms(&key));
+            assert_eq!(is_signed, !bundle.claims_another_digest(&covered));
+            is_signed
+        };
+        assert!(claim("SHA2_256", &Sha256::digest(content)));
+        assert!(claim("SHA2_384", &Sha384::digest(content)));
+        assert!(claim("SHA2_512", &Sha512::digest(content)));
+        assert!(!claim("SHA2_256", &Sha256::digest(b"other")));
+        assert!(!claim("SHA2_384", &Sha384::digest(b"other")));
+        assert!(!claim("SHA2_512", &Sha512::digest(b"other")));
+        assert!(!claim("SHA2_512", &Sha256::digest(content)));
+        assert!(!claim("SHA2_256", b""));
+    }
+
+    #[test]
     fn what_leaves_a_choice_to_readers_is_refused() {
         let changes = [
             (r#""messageSignature":"#, r#""dsseEnvelope":{},"messageSignature":"#),
@@ -307,6 +360,8 @@ mod tests {
             (r#"{"hint":"a"}"#, r#"{"hint":"a","hint":"b"}"#),
             ("v0.3", "v0.9"),
             ("mediaType", "media"),
+            (r#"{"hint":"a"}"#, "[]"),
+            ("SHA2_256", "SHA1"),
         ];
         for (from, to) in changes {
             let text = MESSAGE.replacen(from, to, 1);

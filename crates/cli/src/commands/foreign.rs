@@ -16,8 +16,8 @@ use bulla_formats::jws::{self, JwsAlgorithm, JwsSignature};
 use bulla_formats::oms::ModelManifest;
 use bulla_formats::sigstore::{KeyHint, MAX_BUNDLE_LEN, SigstoreBundle};
 use bulla_formats::{
-    ContentHasher, Coverage, DigestAlgorithm, ForeignFormat, ForeignSignature, FormatError, MessageSigner,
-    MultiHasher, minisign, signify, ssh,
+    ContentHasher, Coverage, ForeignFormat, ForeignSignature, FormatError, MessageSigner, MultiHasher,
+    minisign, signify, ssh,
 };
 use bulla_kms::signature::Comment;
 use bulla_kms::{Algorithm, Attestation, Code, KeyVersionId, PublicKey, Timestamp};
@@ -374,22 +374,10 @@ fn verify_message(
         trust.message_signer(SignatureFormat::Sigstore, |key| bundle.is_file_signed_by(&covered, key));
     match found {
         Ok(signed) => Ok(Signed { not_verified: bundle.unverified(), ..signed }),
-        Err(found) => {
-            let digest = match bundle.coverage() {
-                Coverage::Sha256 => covered,
-                _ => {
-                    let mut hasher = MultiHasher::new(&[DigestAlgorithm::Sha256]);
-                    hasher.update(&covered);
-                    hasher.finish().remove(0).1
-                }
-            };
-            Err(match bundle.claimed_digest() {
-                Some(claimed) if claimed != digest => {
-                    Problem::Changed.because("its content is not what was signed")
-                }
-                _ => found,
-            })
+        Err(_) if bundle.claims_another_digest(&covered) => {
+            Err(Problem::Changed.because("its content is not what was signed, or somebody edited the bundle"))
         }
+        Err(found) => Err(found),
     }
 }
 

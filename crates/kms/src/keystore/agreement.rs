@@ -4,6 +4,7 @@ use super::Keystore;
 use super::lifecycle::check_enabled;
 use super::observe::Subject;
 use crate::algorithm::KeyUsage;
+use crate::approval::KeyUse;
 use crate::audit_log::AuditOperation;
 use crate::backend::check_usage;
 use crate::error::{Code, KmsError, Result};
@@ -57,6 +58,7 @@ impl Keystore {
                 return Err(KmsError::new(Code::InvalidPublicKey, message));
             }
             check_enabled(&loaded.record)?;
+            self.check_approval(&loaded.record, key, KeyUse::Opaque)?;
             loaded.private_key(key, &self.cipher, &self.backends)?.derive_shared_secret(peer.encoded())
         })
     }

@@ -236,8 +236,9 @@ pub(super) fn check_approvable(key: &KeyId, rule: &ApprovalRule) -> Result<()> {
     use crate::id::JWT_PURPOSE;
     rule.check()?;
     check_purpose(key.into())?;
-    if key.algorithm().usage() == KeyUsage::Authentication || key.purpose().as_str() == JWT_PURPOSE {
-        let message = "nobody can approve MACs and JSON Web Tokens one by one: such a key has no approvers";
+    let is_opaque = matches!(key.algorithm().usage(), KeyUsage::Authentication | KeyUsage::KeyAgreement);
+    if is_opaque || key.purpose().as_str() == JWT_PURPOSE {
+        let message = "nobody can approve MACs, shared secrets and JSON Web Tokens one by one: such a key has no approvers";
         return Err(KmsError::new(Code::InvalidArgument, message));
     }
     Ok(())
