@@ -204,7 +204,7 @@ impl Signed {
     /// Whether something that the signature does not cover is at a place of the file.
     fn is_uncovered(&self, place: usize) -> bool {
         let found = |part: &&str| self.text().find(part).map(|start| start..start + part.len());
-        let parts: Vec<_> = self.uncovered.iter().map(|part| found(&part).expect(part)).collect();
+        let parts: Vec<_> = self.uncovered.iter().map(|part| found(part).expect(part)).collect();
         parts.iter().any(|part| part.contains(&place))
     }
 }

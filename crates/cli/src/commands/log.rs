@@ -332,7 +332,7 @@ const MAX_FILE: u64 = 1 << 20;
 
 /// The keys whose checkpoints count.
 pub enum Trust {
-    Keystore(Attestation),
+    Keystore(Box<Attestation>),
     Given(Box<GivenKey>),
 }
 
@@ -340,7 +340,7 @@ impl Trust {
     pub(super) fn new(public_key: Option<&str>, keystore: &KeystoreArgs) -> Result<Self> {
         match public_key {
             Some(text) => Ok(Self::Given(Box::new(GivenKey::read(text)?))),
-            None => Ok(Self::Keystore(KeySource::existing(keystore)?.log_key()?)),
+            None => Ok(Self::Keystore(Box::new(KeySource::existing(keystore)?.log_key()?))),
         }
     }
 

@@ -86,7 +86,7 @@ pub(crate) fn verify(args: &LogVerifyArgs, config: &Config) -> Result<Exit> {
     let gathered = cluster.gathered()?;
     let trust = match &args.public_key {
         Some(text) => Trust::Given(Box::new(GivenKey::read(text)?)),
-        None => Trust::Keystore(EtcdSource::log_key(&args.keystore, config)?),
+        None => Trust::Keystore(Box::new(EtcdSource::log_key(&args.keystore, config)?)),
     };
     let (mut known, mut exit) = (BTreeMap::new(), Exit::Ok);
     let mut out = Out::stdout();
