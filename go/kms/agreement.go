@@ -23,9 +23,9 @@ func (s SharedSecret) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "{%s %d (secret)}", s.Key, s.Version)
 }
 
-// DeriveSharedSecret derives the secret that a key shares with the holder of the peer's private key,
-// as the method ECDH of [ecdh.PrivateKey] does. The key is best the key version whose public key the
-// peer has; a label means the latest version.
+// DeriveSharedSecret derives the secret that a key shares with the holder of the peer's private
+// key, as the method ECDH of [ecdh.PrivateKey] does. The key is best the key version whose public
+// key the peer has; a label means the latest version.
 //
 // A shared secret is no key: derive one from it, for example with crypto/hkdf or by the Concat KDF
 // of JWE.

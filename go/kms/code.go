@@ -68,6 +68,7 @@ const (
 	CodeOutcomeUnknown         Code = "outcome_unknown"
 	CodePermissionDenied       Code = "permission_denied"
 	CodePINLocked              Code = "pin_locked"
+	CodeQuotaExceeded          Code = "quota_exceeded"
 	CodeRandomUnavailable      Code = "random_unavailable"
 	CodeRateLimited            Code = "rate_limited"
 	CodeReservedMessage        Code = "reserved_message"

@@ -167,6 +167,8 @@ codes! {
     PermissionDenied => "permission_denied",
     /// The device is locked after too many wrong PINs.
     PinLocked => "pin_locked",
+    /// The quota of the tenant is used up: too many keys.
+    QuotaExceeded => "quota_exceeded",
     /// The operating system gave no random bytes.
     RandomUnavailable => "random_unavailable",
     /// The credential's rate limit is reached, or there were too many tries to unseal.

@@ -203,8 +203,8 @@ impl SigstoreBundle {
     }
 
     /// What [`SigstoreBundle::is_file_signed_by`] needs of the file: its SHA-256 digest, if the
-    /// signature is one of ECDSA on P-256 and the bundle claims no other kind of digest, so that the
-    /// file may have any length; else its bytes.
+    /// signature is one of ECDSA on P-256 and the bundle claims no other kind of digest, so that
+    /// the file may have any length; else its bytes.
     pub fn coverage(&self) -> Coverage {
         if self.claim().is_some_and(|claim| claim.algorithm != HashAlgorithm::Sha2256) {
             return Coverage::Whole;
@@ -220,8 +220,8 @@ impl SigstoreBundle {
         }
     }
 
-    /// Whether the signature of a file verifies with a key, and the bundle claims no other digest of
-    /// the file. `covered` is what [`SigstoreBundle::coverage`] names. Always false for a bundle
+    /// Whether the signature of a file verifies with a key, and the bundle claims no other digest
+    /// of the file. `covered` is what [`SigstoreBundle::coverage`] names. Always false for a bundle
     /// with an envelope.
     pub fn is_file_signed_by(&self, covered: &[u8], key: MessageKey<'_>) -> bool {
         let SignatureContent::MessageSignature(signature) = &self.bundle.content else { return false };

@@ -410,7 +410,8 @@ fn statements_without_a_member_or_with_one_twice_are_refused_whoever_signed_them
             let missing = payload_error(&without(&value, place).to_string(), is_model);
             assert_eq!(missing.is_some(), !is_optional, "{place}: {missing:?}");
             for other in retyped(&value, place) {
-                // Another value of the same type may be right: that it is read without a panic counts.
+                // Another value of the same type may be right: that it is read without a panic
+                // counts.
                 let said = payload_error(&other.to_string(), is_model);
                 let [old, new] = [&value, &other].map(|value| value.pointer(place).unwrap());
                 let is_same_type = discriminant(old) == discriminant(new);

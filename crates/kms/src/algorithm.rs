@@ -374,8 +374,8 @@ impl Algorithm {
     }
 
     /// The length in bytes of a signature, of a MAC, of a shared secret, or of the ciphertext that
-    /// carries an encapsulated key. For a symmetric algorithm that encrypts, the bytes that a ciphertext has
-    /// more than its plaintext.
+    /// carries an encapsulated key. For a symmetric algorithm that encrypts, the bytes that a
+    /// ciphertext has more than its plaintext.
     pub const fn output_length(self) -> usize {
         self.facts().output
     }

@@ -383,8 +383,9 @@ export class Client {
   }
 
   /**
-   * Derives the secret that a key shares with the holder of a peer's private key, by Diffie-Hellman.
-   * Fill it with zeros after its last use. It is no key: derive one from it, for example by HKDF.
+   * Derives the secret that a key shares with the holder of a peer's private key, by
+   * Diffie-Hellman. Fill it with zeros after its last use. It is no key: derive one from it, for
+   * example by HKDF.
    * @param key best the key version whose public key the peer has; a label means the latest version
    * @param peer the peer's public key as DER of a SubjectPublicKeyInfo: `spki` of Web Crypto
    */

@@ -60,6 +60,7 @@ export type ServiceCode =
   | "outcome_unknown"
   | "permission_denied"
   | "pin_locked"
+  | "quota_exceeded"
   | "random_unavailable"
   | "rate_limited"
   | "reserved_message"

@@ -209,7 +209,8 @@ fn older(record: &mut KeyRecord, number: NonZeroU32) -> Result<&mut VersionRecor
 }
 
 /// Whether the private keys of older versions are still needed: to decapsulate, to agree on
-/// secrets, to decrypt, to verify MACs, to sign for callers who name them, or because a device still has to delete them.
+/// secrets, to decrypt, to verify MACs, to sign for callers who name them, or because a device
+/// still has to delete them.
 pub(super) fn keeps_older(record: &KeyRecord) -> bool {
     match record.key.algorithm().usage() {
         // They decrypt.

@@ -145,8 +145,8 @@ pub enum PrivateFormat {
 impl PrivateKeyData {
     /// Reads a private key. If `algorithm` is given, the key must have that algorithm;
     /// [`PrivateFormat::Raw`] needs it. PKCS#8 does not say whether a key of P-256, P-384 or P-521
-    /// is for ECDSA or ECDH: it is for ECDSA, unless `algorithm` is one of ECDH. `passphrase` is for
-    /// an encrypted file of OpenSSH; other formats ignore it.
+    /// is for ECDSA or ECDH: it is for ECDSA, unless `algorithm` is one of ECDH. `passphrase` is
+    /// for an encrypted file of OpenSSH; other formats ignore it.
     ///
     /// # Errors
     /// [`Code::MalformedKey`] for anything but one key in the only form

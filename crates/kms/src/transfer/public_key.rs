@@ -13,7 +13,8 @@ pub enum PublicFormat {
     /// lines of 64 characters, only line feeds. The object identifiers and the bytes are those of
     /// RFC 8410 (Ed25519, X25519), RFC 5480 (ECDSA and ECDH: the point is written uncompressed, and
     /// may be compressed when read on P-256), RFC 3279 (RSA), RFC 9881 (ML-DSA), RFC 9909
-    /// (SLH-DSA), RFC 9935 (ML-KEM), draft-ietf-lamps-pq-composite-sigs and draft-connolly-cfrg-xwing-kem.
+    /// (SLH-DSA), RFC 9935 (ML-KEM), draft-ietf-lamps-pq-composite-sigs and
+    /// draft-connolly-cfrg-xwing-kem.
     Pem,
     /// SubjectPublicKeyInfo as DER.
     Der,

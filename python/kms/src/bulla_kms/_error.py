@@ -72,6 +72,7 @@ class Code(StrEnum):
     OUTCOME_UNKNOWN = "outcome_unknown"
     PERMISSION_DENIED = "permission_denied"
     PIN_LOCKED = "pin_locked"
+    QUOTA_EXCEEDED = "quota_exceeded"
     RANDOM_UNAVAILABLE = "random_unavailable"
     RATE_LIMITED = "rate_limited"
     RESERVED_MESSAGE = "reserved_message"
