@@ -343,11 +343,12 @@ mod tests {
                 pin!(work.run(bounded, 0, second)),
                 pin!(work.run(bounded, 0, third)),
             );
+            // Each is on a thread before the next one is queued: only a few may wait.
             start(jobs.0.as_mut());
-            start(jobs.1.as_mut());
-            start(jobs.2.as_mut());
             first_begins.recv().unwrap();
+            start(jobs.1.as_mut());
             second_begins.recv().unwrap();
+            start(jobs.2.as_mut());
             // Another caller has a thread, and the third job has none.
             work.run(("b", None), 0, || JobStep::Done(())).await.unwrap();
             assert!(third_begins.try_recv().is_err());
