@@ -386,7 +386,7 @@ pub enum KeyUse<'a> {
 pub struct ApprovalRequest {
     /// Its id, which no other request has.
     pub id: ApprovalId,
-    /// The key version that is to be used.
+    /// The key version to use.
     pub key: KeyVersionId,
     /// What it is to be used for.
     pub subject: ApprovalSubject,
@@ -533,7 +533,7 @@ pub struct ApprovalSummary {
     /// Who approved or rejected it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approver: Option<Actor>,
-    /// Why it was made or overridden, in the words of whoever did.
+    /// The reason that the requester gave for the request, or the caller for the override.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Comment>,
 }

@@ -11,6 +11,19 @@ pub(crate) struct Attribute {
     pub(crate) value: Zeroizing<Vec<u8>>,
 }
 
+impl Attribute {
+    pub(crate) fn new(kind: CK_ATTRIBUTE_TYPE, value: &[u8]) -> Self {
+        Self { kind, value: Zeroizing::new(value.to_vec()) }
+    }
+}
+
+#[cfg(test)]
+impl Attribute {
+    pub(crate) fn number(kind: CK_ATTRIBUTE_TYPE, value: CK_ULONG) -> Self {
+        Self::new(kind, &value.to_ne_bytes())
+    }
+}
+
 /// An attribute that a program wants to read.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted {
@@ -178,18 +191,20 @@ mod tests {
 
     #[test]
     fn a_template_matches_if_all_of_its_attributes_do() {
-        let attribute = |kind, value: &[u8]| Attribute { kind, value: Zeroizing::new(value.to_vec()) };
-        let (label, other) = (attribute(CKA_LABEL, b"releases"), attribute(CKA_LABEL, b"release"));
+        let (label, other) = (Attribute::new(CKA_LABEL, b"releases"), Attribute::new(CKA_LABEL, b"release"));
         assert!(private_key().matches(&[]));
-        assert!(private_key().matches(&[attribute(CKA_CLASS, &CKO_PRIVATE_KEY.to_ne_bytes()), label]));
+        assert!(private_key().matches(&[Attribute::new(CKA_CLASS, &CKO_PRIVATE_KEY.to_ne_bytes()), label]));
         assert!(!private_key().matches(&[other]));
-        assert!(!private_key().matches(&[attribute(CKA_ID, b"")]));
+        assert!(!private_key().matches(&[Attribute::new(CKA_ID, b"")]));
     }
 
     #[test]
     fn values_of_another_length_are_refused() {
-        let attribute = |kind, value: &[u8]| Attribute { kind, value: Zeroizing::new(value.to_vec()) };
-        let all = [attribute(CKA_CLASS, &[1]), attribute(CKA_TOKEN, &[]), attribute(CKA_LABEL, &[0xff])];
+        let all = [
+            Attribute::new(CKA_CLASS, &[1]),
+            Attribute::new(CKA_TOKEN, &[]),
+            Attribute::new(CKA_LABEL, &[0xff]),
+        ];
         let template = Template(&all);
         assert_eq!(template.number(CKA_CLASS), fail(CKR_ATTRIBUTE_VALUE_INVALID));
         assert_eq!(template.flag(CKA_TOKEN), fail(CKR_ATTRIBUTE_VALUE_INVALID));

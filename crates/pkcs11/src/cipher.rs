@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 use crate::connection::Connection;
 use crate::error::{Failure, Result, fail, require};
 use crate::mechanism::{Mechanism, Parameters};
-use crate::object::{KeyOfObject, Object, ServiceKey};
+use crate::object::{KeyOfObject, Object};
 
 /// The longest plaintext that the service takes.
 const MAX_PLAINTEXT_LEN: usize = 64 << 20;
@@ -159,10 +159,6 @@ pub(crate) fn is_aes(algorithm: Algorithm) -> bool {
     matches!(algorithm, Algorithm::Aes128Gcm | Algorithm::Aes256Gcm)
 }
 
-fn service_key(key: &KeyOfObject) -> Result<&ServiceKey> {
-    key.version.as_ref().ok_or(Failure(CKR_KEY_FUNCTION_NOT_PERMITTED))
-}
-
 /// Decrypts what the service writes after the number of the version.
 pub(crate) fn decrypt(
     connection: &Connection,
@@ -170,7 +166,7 @@ pub(crate) fn decrypt(
     body: &[u8],
     associated_data: &[u8],
 ) -> Result<Zeroizing<Vec<u8>>> {
-    let service = service_key(key)?;
+    let service = key.of_service()?;
     let parts = CiphertextParts::new(key.algorithm, service.version, body);
     let ciphertext = parts.map_err(|_| Failure(CKR_ENCRYPTED_DATA_LEN_RANGE))?.to_bytes();
     connection.decrypt(&service.key, &ciphertext, associated_data)
@@ -191,7 +187,7 @@ pub(crate) fn encrypt_message(
     plaintext: &[u8],
     associated_data: &[u8],
 ) -> Result<EncryptedMessage> {
-    let service = service_key(key)?;
+    let service = key.of_service()?;
     let made = connection.encrypt(&service.id, plaintext, associated_data)?;
     let parts = CiphertextParts::parse(key.algorithm, &made).map_err(|_| Failure(CKR_DEVICE_ERROR))?;
     let body = parts.ciphertext();

@@ -1,12 +1,19 @@
 //! The codes of PKCS #11, and the code for each error of the service.
+//!
+//! A code says little, so the variable `BULLA_PKCS11_DEBUG` makes the module write each reason to
+//! standard error. No reason contains a token or a message.
 
 use std::cell::Cell;
-use std::fmt;
+use std::env;
+use std::fmt::{self, Display};
+use std::io::Write as _;
+use std::sync::OnceLock;
 
 use bulla_client::{ErrorCode, ErrorKind, ServiceError};
 use cryptoki_sys::*;
 
-use crate::diagnostics;
+/// The variable that makes the module explain its codes.
+const DEBUG: &str = "BULLA_PKCS11_DEBUG";
 
 /// A code of PKCS #11 that is not `CKR_OK`.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,13 +38,27 @@ pub(crate) fn require(condition: bool, code: CK_RV) -> Result<()> {
 }
 
 thread_local! {
-    /// The name of the function that a program of this thread called, for diagnostics.
+    /// The name of the function that a program of this thread called, which reasons begin with.
     pub(crate) static FUNCTION: Cell<&'static str> = const { Cell::new("") };
+}
+
+/// Writes why a call failed, if the user asked for that.
+pub(crate) fn report(reason: &dyn Display) {
+    static IS_ON: OnceLock<bool> = OnceLock::new();
+    if *IS_ON.get_or_init(|| env::var_os(DEBUG).is_some_and(|value| !value.is_empty())) {
+        write_reason(reason);
+    }
+}
+
+/// Writes what is wrong with the module's configuration. Nobody would find the mistake otherwise.
+pub(crate) fn write_reason(reason: &dyn Display) {
+    // Nobody can be told that this failed.
+    let _ = writeln!(std::io::stderr(), "bulla-pkcs11: {}: {reason}", FUNCTION.get());
 }
 
 impl From<bulla_client::Error> for Failure {
     fn from(error: bulla_client::Error) -> Self {
-        diagnostics::report(&format_args!("{error:#}"));
+        report(&format_args!("{error:#}"));
         match (error.kind(), error.code()) {
             (_, Some(code)) => Self(code_of(code)),
             (ErrorKind::InvalidArgument, _) => Self(CKR_ARGUMENTS_BAD),
@@ -50,7 +71,7 @@ impl From<bulla_client::Error> for Failure {
 
 impl From<ServiceError> for Failure {
     fn from(error: ServiceError) -> Self {
-        diagnostics::report(&error);
+        report(&error);
         Self(code_of(&error.code))
     }
 }

@@ -123,15 +123,6 @@ pub(crate) fn id_of_purpose(purpose: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use zeroize::Zeroizing;
-
-    fn attribute(kind: CK_ATTRIBUTE_TYPE, value: &[u8]) -> Attribute {
-        Attribute { kind, value: Zeroizing::new(value.to_vec()) }
-    }
-
-    fn number(kind: CK_ATTRIBUTE_TYPE, value: CK_ULONG) -> Attribute {
-        attribute(kind, &value.to_ne_bytes())
-    }
 
     fn mechanism(kind: CK_MECHANISM_TYPE) -> Mechanism {
         Mechanism { kind, parameters: Parameters::None }
@@ -140,7 +131,11 @@ mod tests {
     #[test]
     fn the_id_of_a_program_is_in_the_purpose() {
         for id in [vec![0], vec![0xff; 32], (0..35).collect()] {
-            let template = [attribute(CKA_TOKEN, &[1]), attribute(CKA_ID, &id), number(CKA_VALUE_LEN, 32)];
+            let template = [
+                Attribute::new(CKA_TOKEN, &[1]),
+                Attribute::new(CKA_ID, &id),
+                Attribute::number(CKA_VALUE_LEN, 32),
+            ];
             let new = secret_key(&mechanism(CKM_AES_KEY_GEN), &template).unwrap();
             let purpose = new.purpose.unwrap();
             assert!(purpose.parse::<bulla_kms::Name>().is_ok(), "{purpose}");
@@ -153,21 +148,28 @@ mod tests {
     #[test]
     fn only_keys_that_stay_are_made() {
         let make = |more: Vec<Attribute>| {
-            let template: Vec<_> = [number(CKA_VALUE_LEN, 32)].into_iter().chain(more).collect();
+            let template: Vec<_> = [Attribute::number(CKA_VALUE_LEN, 32)].into_iter().chain(more).collect();
             secret_key(&mechanism(CKM_GENERIC_SECRET_KEY_GEN), &template).map(|new| new.algorithm.unwrap())
         };
-        let token = || attribute(CKA_TOKEN, &[1]);
+        let token = || Attribute::new(CKA_TOKEN, &[1]);
         assert_eq!(make(vec![token()]), Ok(Algorithm::HmacSha256.to_string()));
         assert_eq!(make(vec![]), fail(CKR_TEMPLATE_INCONSISTENT));
-        assert_eq!(make(vec![token(), attribute(CKA_EXTRACTABLE, &[1])]), fail(CKR_TEMPLATE_INCONSISTENT));
-        assert_eq!(make(vec![token(), number(CKA_KEY_TYPE, CKK_AES)]), fail(CKR_TEMPLATE_INCONSISTENT));
+        assert_eq!(
+            make(vec![token(), Attribute::new(CKA_EXTRACTABLE, &[1])]),
+            fail(CKR_TEMPLATE_INCONSISTENT)
+        );
+        assert_eq!(
+            make(vec![token(), Attribute::number(CKA_KEY_TYPE, CKK_AES)]),
+            fail(CKR_TEMPLATE_INCONSISTENT)
+        );
     }
 
     #[test]
     fn rsa_keys_have_the_lengths_and_the_exponent_of_the_service() {
         let make = |bits, exponent: &[u8]| {
-            let public = [number(CKA_MODULUS_BITS, bits), attribute(CKA_PUBLIC_EXPONENT, exponent)];
-            let private = [attribute(CKA_TOKEN, &[1])];
+            let public =
+                [Attribute::number(CKA_MODULUS_BITS, bits), Attribute::new(CKA_PUBLIC_EXPONENT, exponent)];
+            let private = [Attribute::new(CKA_TOKEN, &[1])];
             key_pair(&mechanism(CKM_RSA_PKCS_KEY_PAIR_GEN), &public, &private)
                 .map(|new| new.algorithm.unwrap())
         };

@@ -45,7 +45,6 @@ mod certificate;
 mod cipher;
 mod config;
 mod connection;
-mod diagnostics;
 mod digest;
 mod error;
 mod generate;

@@ -12,8 +12,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use cryptoki_sys::*;
 
 use crate::config;
-use crate::diagnostics;
-use crate::error::{Failure, Result, fail, require};
+use crate::error::{Failure, Result, fail, require, write_reason};
 use crate::mechanism::{MECHANISMS, MechanismInfo};
 use crate::session::{Access, Session};
 use crate::slot::Slot;
@@ -68,7 +67,7 @@ pub(crate) fn initialize() -> Result<()> {
     let mut state = module.state.write().unwrap_or_else(PoisonError::into_inner);
     require(state.is_none(), CKR_CRYPTOKI_ALREADY_INITIALIZED)?;
     let configs = config::read().map_err(|reason| {
-        diagnostics::write(&reason);
+        write_reason(&reason);
         Failure(CKR_GENERAL_ERROR)
     })?;
     let slots = configs.into_iter().map(Slot::new).collect::<Result<_>>()?;

@@ -10,7 +10,7 @@ use cryptoki_sys::*;
 use crate::attributes::Attributes;
 use crate::certificate::Certificate;
 use crate::cipher::is_aes;
-use crate::error::Result;
+use crate::error::{Failure, Result};
 use crate::generate::id_of_purpose;
 use crate::mechanism::allowed_mechanisms;
 use crate::public::{describe, key_type};
@@ -33,6 +33,16 @@ pub(crate) struct KeyOfObject {
     pub(crate) version: Option<ServiceKey>,
     /// None for a symmetric key.
     pub(crate) public: Option<PublicKey>,
+}
+
+impl KeyOfObject {
+    /// The version in the service.
+    ///
+    /// # Errors
+    /// `CKR_KEY_FUNCTION_NOT_PERMITTED` if the service does not have the key.
+    pub(crate) fn of_service(&self) -> Result<&ServiceKey> {
+        self.version.as_ref().ok_or(Failure(CKR_KEY_FUNCTION_NOT_PERMITTED))
+    }
 }
 
 /// A key version of a service.

@@ -269,11 +269,6 @@ mod tests {
     use super::*;
     use crate::attributes::Attribute;
     use bulla_kms::{Keystore, NewKey};
-    use zeroize::Zeroizing;
-
-    fn attribute(kind: CK_ATTRIBUTE_TYPE, value: &[u8]) -> Attribute {
-        Attribute { kind, value: Zeroizing::new(value.to_vec()) }
-    }
 
     #[test]
     fn digests_of_other_lengths_are_cut_or_padded() {
@@ -315,10 +310,9 @@ mod tests {
             describe(&public_key, &mut attributes).unwrap();
             let value = attributes.get(kind).unwrap();
             assert_eq!(value.len(), length, "{algorithm}");
-            let number = |kind: CK_ATTRIBUTE_TYPE, value: CK_ULONG| attribute(kind, &value.to_ne_bytes());
-            let mut template = vec![number(CKA_KEY_TYPE, key_type(algorithm).unwrap())];
+            let mut template = vec![Attribute::number(CKA_KEY_TYPE, key_type(algorithm).unwrap())];
             for kind in [CKA_EC_PARAMS, CKA_EC_POINT, CKA_MODULUS, CKA_PUBLIC_EXPONENT] {
-                template.extend(attributes.get(kind).map(|value| attribute(kind, value)));
+                template.extend(attributes.get(kind).map(|value| Attribute::new(kind, value)));
             }
             assert_eq!(of_template(&Template(&template)), Ok(public_key), "{algorithm}");
             // Another y, or another length.

@@ -9,7 +9,6 @@ use std::ffi::{CStr, c_void};
 use std::{ptr, slice};
 
 use cryptoki_sys::*;
-use zeroize::Zeroizing;
 
 use crate::attributes::{Answer, Attribute, Wanted};
 use crate::cipher::{NONCE_LEN, TAG_LEN};
@@ -145,7 +144,7 @@ pub(crate) unsafe fn template(at: *const CK_ATTRIBUTE, count: CK_ULONG) -> Resul
         require(ulValueLen == 0 || !pValue.is_null(), CKR_ATTRIBUTE_VALUE_INVALID)?;
         // SAFETY: the caller promised the value.
         let value = unsafe { bytes(pValue.cast(), ulValueLen) }?;
-        Ok(Attribute { kind: type_, value: Zeroizing::new(value.to_vec()) })
+        Ok(Attribute::new(type_, value))
     };
     (0..count as usize).map(one).collect()
 }

@@ -98,23 +98,14 @@ fn copy(template: &[Attribute], attributes: &mut Attributes) -> Result<()> {
 mod tests {
     use super::*;
     use crate::attributes::{Answer, Wanted};
-    use zeroize::Zeroizing;
-
-    fn attribute(kind: CK_ATTRIBUTE_TYPE, value: &[u8]) -> Attribute {
-        Attribute { kind, value: Zeroizing::new(value.to_vec()) }
-    }
-
-    fn number(kind: CK_ATTRIBUTE_TYPE, value: CK_ULONG) -> Attribute {
-        attribute(kind, &value.to_ne_bytes())
-    }
 
     #[test]
     fn a_certificate_has_its_value() {
         let template = [
-            number(CKA_CLASS, CKO_CERTIFICATE),
-            number(CKA_CERTIFICATE_TYPE, CKC_X_509),
-            attribute(CKA_VALUE, &[0x30, 0]),
-            attribute(CKA_LABEL, b"web"),
+            Attribute::number(CKA_CLASS, CKO_CERTIFICATE),
+            Attribute::number(CKA_CERTIFICATE_TYPE, CKC_X_509),
+            Attribute::new(CKA_VALUE, &[0x30, 0]),
+            Attribute::new(CKA_LABEL, b"web"),
         ];
         let object = create(&template, 7).unwrap();
         assert_eq!(object.session, Some(7));
@@ -126,9 +117,9 @@ mod tests {
     #[test]
     fn no_secret_and_no_object_of_the_token_is_taken() {
         for template in [
-            vec![number(CKA_CLASS, CKO_PRIVATE_KEY)],
-            vec![number(CKA_CLASS, CKO_SECRET_KEY), attribute(CKA_VALUE, &[7; 32])],
-            vec![number(CKA_CLASS, CKO_DATA), attribute(CKA_TOKEN, &[1])],
+            vec![Attribute::number(CKA_CLASS, CKO_PRIVATE_KEY)],
+            vec![Attribute::number(CKA_CLASS, CKO_SECRET_KEY), Attribute::new(CKA_VALUE, &[7; 32])],
+            vec![Attribute::number(CKA_CLASS, CKO_DATA), Attribute::new(CKA_TOKEN, &[1])],
         ] {
             assert_eq!(create(&template, 7).err(), Some(Failure(CKR_TEMPLATE_INCONSISTENT)));
         }

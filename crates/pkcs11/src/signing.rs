@@ -9,7 +9,7 @@ use crate::connection::Connection;
 use crate::digest::Hasher;
 use crate::error::{Failure, Result, fail, require};
 use crate::mechanism::{Mechanism, Padding, Scheme};
-use crate::object::{KeyOfObject, Object, ServiceKey};
+use crate::object::{KeyOfObject, Object};
 use crate::public;
 
 /// The longest message that is sent to the service. Longer ones are hashed in the module, where the
@@ -36,7 +36,7 @@ impl SignatureOperation {
     pub(crate) fn to_sign(mechanism: &Mechanism, object: Arc<Object>) -> Result<Self> {
         let key = key_for(mechanism, &object, CKA_SIGN)?;
         let scheme = Scheme::of(mechanism, key.algorithm)?;
-        let service = service_key(key)?;
+        let service = key.of_service()?;
         require(service.signs_digests || !scheme.takes_digests(), CKR_KEY_FUNCTION_NOT_PERMITTED)?;
         Ok(Self { object, scheme, input: Input::Message(Vec::new()) })
     }
@@ -90,7 +90,7 @@ impl SignatureOperation {
     pub(crate) fn sign(mut self, connection: &Connection, rest: &[u8]) -> Result<Vec<u8>> {
         self.update_last(rest)?;
         let key = self.object.key.as_ref().ok_or(Failure(CKR_GENERAL_ERROR))?;
-        let service = service_key(key)?;
+        let service = key.of_service()?;
         let message = match self.input {
             Input::Message(message) => message,
             Input::Hash(hasher, (hash, padding)) => {
@@ -131,7 +131,7 @@ impl SignatureOperation {
             }
             (None, Input::Message(message)) => {
                 require(signature.len() == key.algorithm.output_length(), CKR_SIGNATURE_LEN_RANGE)?;
-                let is_valid = connection()?.verify_mac(&service_key(key)?.id, &message, signature)?;
+                let is_valid = connection()?.verify_mac(&key.of_service()?.id, &message, signature)?;
                 require(is_valid, CKR_SIGNATURE_INVALID)
             }
             (None, Input::Hash(..)) => fail(CKR_GENERAL_ERROR),
@@ -164,8 +164,4 @@ fn key_for<'a>(
     }
     require(object.attributes.is_set(flag), CKR_KEY_FUNCTION_NOT_PERMITTED)?;
     Ok(key)
-}
-
-fn service_key(key: &KeyOfObject) -> Result<&ServiceKey> {
-    key.version.as_ref().ok_or(Failure(CKR_KEY_FUNCTION_NOT_PERMITTED))
 }

@@ -13,8 +13,7 @@ use crate::attributes::{Attribute, Template};
 use crate::certificate::Certificate;
 use crate::config::{Login, SlotConfig};
 use crate::connection::Connection;
-use crate::diagnostics;
-use crate::error::{Failure, Result, fail, require};
+use crate::error::{Failure, Result, fail, report, require};
 use crate::object::{Object, View, objects_of};
 use crate::session::Access;
 
@@ -109,7 +108,7 @@ impl Slot {
         let pin = std::str::from_utf8(pin).map_err(|_| Failure(CKR_PIN_INCORRECT))?;
         let connection = Connection::of_token(&self.client, pin)?;
         if let Err(error) = connection.client().permissions() {
-            diagnostics::report(&format_args!("{error:#}"));
+            report(&format_args!("{error:#}"));
             return match error.code() {
                 Some(ErrorCode::Unauthenticated | ErrorCode::Forbidden) => fail(CKR_PIN_INCORRECT),
                 _ => Err(error.into()),

@@ -23,6 +23,49 @@ use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use zeroize::Zeroizing;
 
+/// A statement as the client sends it. `signed_name` is its name as a text.
+pub(crate) fn client_statement<'a>(
+    statement: &'a Statement,
+    signed_name: Option<&'a str>,
+    prehash: Option<Prehash>,
+) -> bulla_client::Statement<'a> {
+    bulla_client::Statement {
+        kind: match statement.kind {
+            bulla_kms::StatementKind::Manifest => StatementKind::Manifest,
+            bulla_kms::StatementKind::Message => StatementKind::Message,
+            _ => StatementKind::File,
+        },
+        digest: *statement.digest.as_bytes(),
+        size: statement.size,
+        comment: statement.comment.as_str(),
+        name: signed_name,
+        prehash: prehash.map(|prehash| match prehash {
+            Prehash::Ed25519ph => bulla_client::Prehash::Ed25519ph,
+            _ => bulla_client::Prehash::Blake3,
+        }),
+    }
+}
+
+/// The signature file in an answer of the service.
+///
+/// # Errors
+/// It is not a valid signature of the statement that was asked for.
+pub(crate) fn read_signature_file(
+    text: &str,
+    statement: &Statement,
+    prehash: Option<Prehash>,
+) -> Result<SignatureFile> {
+    let file = SignatureFile::read_from(&mut text.as_bytes())
+        .map_err(|_| unexpected("it is not a signature file"))?;
+    let is_asked = (file.kind, file.digest, file.size, &file.comment, &file.name, file.prehash)
+        == (statement.kind, statement.digest, statement.size, &statement.comment, &statement.name, prehash);
+    let public_key = file.public_key.clone();
+    if is_asked && file.verify_with(&public_key).is_valid() {
+        return Ok(file);
+    }
+    Err(unexpected("the signature in it is not the one that was asked for"))
+}
+
 impl ServiceConnection {
     /// Makes a call about the key that a user names.
     pub(crate) fn about<T>(
@@ -177,39 +220,10 @@ impl Keys for ServiceConnection {
         statement: Statement,
         prehash: Option<Prehash>,
     ) -> Result<SignatureFile> {
-        let name_text = statement.name.as_ref().map(ToString::to_string);
-        let asked = bulla_client::Statement {
-            kind: match statement.kind {
-                bulla_kms::StatementKind::Manifest => StatementKind::Manifest,
-                bulla_kms::StatementKind::Message => StatementKind::Message,
-                _ => StatementKind::File,
-            },
-            digest: *statement.digest.as_bytes(),
-            size: statement.size,
-            comment: statement.comment.as_str(),
-            name: name_text.as_deref(),
-            prehash: prehash.map(|prehash| match prehash {
-                Prehash::Ed25519ph => bulla_client::Prehash::Ed25519ph,
-                _ => bulla_client::Prehash::Blake3,
-            }),
-        };
+        let signed_name = statement.name.as_ref().map(ToString::to_string);
+        let asked = client_statement(&statement, signed_name.as_deref(), prehash);
         let signed = self.about(name, |client| client.sign_statement(name, &asked))?;
-        let file = SignatureFile::read_from(&mut signed.signature_file.as_bytes())
-            .map_err(|_| unexpected("it is not a signature file"))?;
-        let is_asked = (file.kind, file.digest, file.size, &file.comment, &file.name, file.prehash)
-            == (
-                statement.kind,
-                statement.digest,
-                statement.size,
-                &statement.comment,
-                &statement.name,
-                prehash,
-            );
-        let public_key = file.public_key.clone();
-        if is_asked && file.verify_with(&public_key).is_valid() {
-            return Ok(file);
-        }
-        Err(unexpected("the signature in it is not the one that was asked for"))
+        read_signature_file(&signed.signature_file, &statement, prehash)
     }
 
     fn encrypt(&self, name: &str, plaintext: &[u8], options: &EncryptionOptions<'_>) -> Result<Ciphertext> {

@@ -315,6 +315,13 @@ pub struct AuditEvent<'a> {
     pub approval: Option<Box<ApprovalSummary>>,
 }
 
+impl AuditEvent<'_> {
+    /// An event that is about no key and no message.
+    pub(super) fn without_key(actor: Actor, operation: AuditOperation, outcome: Outcome) -> Self {
+        Self { actor, operation, key: None, outcome, digest: None, certificate: None, approval: None }
+    }
+}
+
 /// The receiver of a keystore's reports on its operations:
 /// [`KeystoreOptions::audit`](crate::KeystoreOptions::audit).
 pub trait AuditSink: fmt::Debug + Send + Sync {

@@ -155,15 +155,7 @@ impl AuditLog {
         if log.recovered.is_some() {
             let actor = Actor::or_unnamed(log.options.actor.clone());
             let (operation, outcome) = (AuditOperation::Recover, Outcome::Done);
-            log.record(&[AuditEvent {
-                actor,
-                operation,
-                key: None,
-                outcome,
-                digest: None,
-                certificate: None,
-                approval: None,
-            }])?;
+            log.record(&[AuditEvent::without_key(actor, operation, outcome)])?;
         }
         Ok(log)
     }
@@ -666,18 +658,7 @@ mod tests {
         let log = AuditLog::create(folder.path(), options).unwrap();
         let actor: Actor = "a".repeat(Actor::MAX_LEN).parse().unwrap();
         let (operation, outcome) = (AuditOperation::Sign, Outcome::Done);
-        let events = vec![
-            AuditEvent {
-                actor,
-                operation,
-                key: None,
-                outcome,
-                digest: None,
-                certificate: None,
-                approval: None
-            };
-            1000
-        ];
+        let events = vec![AuditEvent::without_key(actor, operation, outcome); 1000];
         let mut on_the_disk = Vec::new();
         while on_the_disk.last().is_none_or(|durable| *durable == 0) {
             log.record(&events).unwrap();
@@ -716,16 +697,7 @@ mod tests {
             .checkpoint_interval(interval);
         let log = AuditLog::new(options, Medium::Memory(Vec::new()), stand, None).unwrap();
         let (actor, operation, outcome) = (Actor::or_unnamed(None), AuditOperation::Sign, Outcome::Done);
-        log.record(&[AuditEvent {
-            actor,
-            operation,
-            key: None,
-            outcome,
-            digest: None,
-            certificate: None,
-            approval: None,
-        }])
-        .unwrap();
+        log.record(&[AuditEvent::without_key(actor, operation, outcome)]).unwrap();
         while log.state().checkpointed_at.elapsed() < interval {}
         assert!(log.is_due(&log.state()));
     }

@@ -72,7 +72,7 @@ impl Keystore {
     ///
     /// # Errors
     /// [`Code::InvalidArgument`]: the key is used without approvals, or the time is longer than its
-    /// rule says, or the new rule is none; [`Code::KeyNotFound`], [`Code::UnknownVersion`],
+    /// rule says, or the new rule is not valid; [`Code::KeyNotFound`], [`Code::UnknownVersion`],
     /// [`Code::KeyDisabled`], [`Code::KeyPendingDestruction`], [`Code::KeyDestroyed`]; errors of
     /// recording.
     pub fn request_approval<'a>(
@@ -119,7 +119,7 @@ impl Keystore {
     /// Signs a statement about a request, with the key of an approver in their own keystore.
     ///
     /// # Errors
-    /// [`Code::KeyUsageMismatch`] for a key that is none of Ed25519; the errors of
+    /// [`Code::KeyUsageMismatch`] for a key that is not an Ed25519 key; the errors of
     /// [`Keystore::sign`].
     pub fn sign_approval(
         &self,

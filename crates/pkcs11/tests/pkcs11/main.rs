@@ -2,6 +2,7 @@
 //! processes, while its service ends, and in programs that expect a token.
 #![cfg(target_os = "linux")]
 
+mod ciphers;
 mod hostile;
 mod outage;
 mod peer;

@@ -63,7 +63,7 @@ fn threads_that_sign_while_the_service_is_killed_end() {
                     let begun = begun.clone();
                     scope.spawn(move || {
                         let session = module.open(slot).expect("a session");
-                        // Until the service is gone.
+                        // This goes on until the service is gone.
                         loop {
                             match session.sign(CKM_EDDSA, key, b"message") {
                                 Ok(signature) => assert_eq!(signature.len(), 64),

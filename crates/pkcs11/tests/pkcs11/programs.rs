@@ -35,6 +35,13 @@ fn verify(place: &TestFolder, key: &str) {
     run(place, "openssl", &base).says("Verified OK");
 }
 
+/// The id of a key in what pkcs11-tool lists.
+fn id_of<'a>(listed: &'a str, key: &str) -> &'a str {
+    let (_, after) = listed.split_once(&format!("label:      {key}\n")).expect("the key");
+    let (_, id) = after.split_once("ID:").expect("an id");
+    id.lines().next().expect("an id").trim()
+}
+
 #[test]
 fn pkcs11_tool_lists_and_signs() {
     let (_folder, place) = TestFolder::in_this_process();
@@ -54,10 +61,8 @@ fn pkcs11_tool_lists_and_signs() {
         public_half(&place, key);
         // It finds keys to sign with by their ids alone.
         let shown = tool(&[&login[..], &["--list-objects", "--type", "privkey"]].concat()).stdout;
-        let (_, after) = shown.split_once(&format!("label:      {key}\n")).expect("the key");
-        let (_, id) = after.split_once("ID:").expect("an id");
-        let id = id.lines().next().expect("an id").trim();
-        let sign = ["--sign", "-m", mechanism, "--id", id, "-i", "message", "-o", "signature"];
+        let sign =
+            ["--sign", "-m", mechanism, "--id", id_of(&shown, key), "-i", "message", "-o", "signature"];
         tool(&[&login[..], &sign, more].concat());
         verify(&place, key);
     }
@@ -65,6 +70,42 @@ fn pkcs11_tool_lists_and_signs() {
     tool(&[&["--token-label", OPEN][..], &read].concat());
     run(&place, "openssl", &["pkey", "-pubin", "-inform", "DER", "-in", "read.der", "-out", "read.pem"]);
     assert_eq!(place.home.read("read.pem"), place.home.read("p256.pub"));
+}
+
+#[test]
+fn pkcs11_tool_makes_uses_and_destroys_keys() {
+    let (_folder, place) = TestFolder::in_this_process();
+    let (_serving, _) = place.service();
+    let module = module_path();
+    let base = ["--module", &*module, "--token-label", OPEN];
+    let tool = |arguments: &[&str]| run(&place, "pkcs11-tool", &[&base, arguments].concat());
+    place.home.write("message", "a message");
+    // ECDSA, whose signature OpenSSL verifies.
+    tool(&["--keypairgen", "--key-type", "EC:prime256v1", "--label", "made", "--id", "a1b2"]);
+    tool(&["--read-object", "--type", "pubkey", "--id", "a1b2", "-o", "made.der"]);
+    run(&place, "openssl", &["pkey", "-pubin", "-inform", "DER", "-in", "made.der", "-out", "made.pub"]);
+    let sign = ["--sign", "-m", "ECDSA-SHA256", "--id", "a1b2", "--signature-format", "openssl"];
+    tool(&[&sign[..], &["-i", "message", "-o", "signature"]].concat());
+    verify(&place, "made");
+    // A MAC.
+    tool(&["--keygen", "--key-type", "GENERIC:32", "--label", "mac", "--id", "c3"]);
+    let mac = ["-m", "SHA256-HMAC", "--id", "c3", "-i", "message"];
+    tool(&[&["--sign", "-o", "mac"], &mac[..]].concat());
+    assert_eq!(place.home.read("mac").len(), 32);
+    tool(&[&["--verify", "--signature-file", "mac"], &mac[..]].concat()).says("Signature is valid");
+    // A ciphertext that OpenSSL made.
+    public_half(&place, "rsa");
+    let oaep = ["-pkeyopt", "rsa_padding_mode:oaep", "-pkeyopt", "rsa_oaep_md:sha256"];
+    let encrypt = ["pkeyutl", "-encrypt", "-pubin", "-inkey", "rsa.pub", "-in", "message", "-out", "sealed"];
+    run(&place, "openssl", &[&encrypt[..], &oaep].concat());
+    let shown = tool(&["--list-objects", "--type", "privkey"]).stdout;
+    let decrypt = ["--decrypt", "-m", "RSA-PKCS-OAEP", "--hash-algorithm", "SHA256", "--mgf", "MGF1-SHA256"];
+    tool(&[&decrypt[..], &["--id", id_of(&shown, "rsa"), "-i", "sealed", "-o", "opened"]].concat());
+    assert_eq!(place.home.read("opened"), b"a message");
+    // The private key goes first: the public key remains of a key that is there.
+    tool(&["--delete-object", "--type", "privkey", "--id", "a1b2"]);
+    let left = tool(&["--list-objects", "--type", "privkey"]).stdout;
+    assert!(left.contains("label:      rsa") && !left.contains("label:      made"), "{left}");
 }
 
 #[test]

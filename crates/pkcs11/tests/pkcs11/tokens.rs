@@ -21,7 +21,7 @@ fn a_token_for_one_key_sees_one_key() {
         }
         let all = one.find(&[]).expect("all objects");
         assert_eq!(all.len(), 2, "a private key and a public key");
-        // The handle of another slot's key is none here.
+        // The handle of another slot's key is not valid here.
         let open = module.open(module.slot(OPEN)).expect("a session");
         let other = open.only(CKO_PRIVATE_KEY, "ed");
         let code = one.sign(CKM_EDDSA, other, b"message").expect_err("a key of another token");

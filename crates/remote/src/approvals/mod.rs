@@ -6,13 +6,11 @@ pub(crate) use self::args::ApprovalsCli;
 
 use self::args::{ApprovalsCommand, DecideArgs, ListArgs, RequireArgs, ShowArgs, SignArgs};
 use crate::connection::{ServiceConnection, unexpected};
+use crate::keys::{client_statement, read_signature_file};
 use crate::threshold::confirm;
 use bulla_cli::file::{atomic, sidecar};
 use bulla_cli::keystore::{KeystoreArgs, LocalKeystore};
-use bulla_client::{
-    Approval, ApprovalState, ApprovalSubject, Decision, KeyUpdate, NewApproval, Statement, StatementKind,
-    UseApproval,
-};
+use bulla_client::{Approval, ApprovalState, ApprovalSubject, Decision, KeyUpdate, NewApproval, UseApproval};
 use bulla_command::diagnostics::note_line;
 use bulla_command::error::{Error, Result};
 use bulla_command::exit::Exit;
@@ -22,7 +20,7 @@ use bulla_files::{escape_path, escape_text};
 use bulla_keystore::find_key;
 use bulla_kms::approval::{ApprovalDecision, ApprovalRequest, ApprovalSubject as Subject};
 use bulla_kms::signature::{Comment, SignedName};
-use bulla_kms::{PublicKey, SignatureFile};
+use bulla_kms::{Statement, StatementKind};
 use bulla_sums::{Links, Source};
 use serde::Serialize;
 use std::path::Path;
@@ -229,26 +227,22 @@ fn sign(args: &SignArgs) -> Result<()> {
     let output = sidecar(&args.file, ".bulla")?;
     atomic::check_replaceable(&output, "a signature", |found| found.starts_with(b"bulla signature v"))?;
     let name = args.file.file_name().unwrap_or_default().as_encoded_bytes().to_vec();
-    let name = SignedName::from_bytes(name)?.to_string();
     let (digest, size) = read(&args.file)?;
-    let statement = Statement {
-        kind: StatementKind::File,
-        digest: *digest.as_bytes(),
-        size,
-        comment: comment.as_str(),
-        name: Some(&name),
-        prehash: None,
-    };
+    let statement = Statement::new(StatementKind::File, digest, size)
+        .comment(comment)
+        .name(Some(SignedName::from_bytes(name)?));
+    let signed_name = statement.name.as_ref().map(ToString::to_string);
+    let asked = client_statement(&statement, signed_name.as_deref(), None);
     let mut approval = match (&args.request, &args.reason) {
         (Some(id), _) => service.ask(|client| client.approval(&id.to_string()))?,
         (None, reason) => {
             let reason = reason.as_deref().unwrap_or_default();
-            let subject = ApprovalSubject::from(&statement);
+            let subject = ApprovalSubject::from(&asked);
             let new = NewApproval { key: &args.key, subject, reason, expires_in_seconds: None };
             service.ask(|client| client.request_approval(&new))?
         }
     };
-    let id = request_of(&approval)?.id;
+    let ApprovalRequest { id, key: version, .. } = request_of(&approval)?;
     if approval.state == ApprovalState::Waiting {
         if args.request.is_none() && !args.report.quiet {
             let needed = approval.threshold;
@@ -268,8 +262,11 @@ fn sign(args: &SignArgs) -> Result<()> {
     }
     let id = id.to_string();
     let approved = UseApproval { id: &id, override_reason: None };
-    let signed = service.ask(|client| client.sign_statement_approved(&args.key, &statement, &approved))?;
-    check(&signed.signature_file, digest, size, &name)?;
+    let signed = service.ask(|client| client.sign_statement_approved(&args.key, &asked, &approved))?;
+    let file = read_signature_file(&signed.signature_file, &statement, None)?;
+    if file.key != version {
+        return Err(unexpected("the signature in it is not one of the key version that was approved"));
+    }
     atomic::write(&output, |file| file.write_all(signed.signature_file.as_bytes()))?;
     if args.report.json {
         let approval = service.ask(|client| client.approval(&id))?;
@@ -279,19 +276,6 @@ fn sign(args: &SignArgs) -> Result<()> {
         note_line(&format!("wrote {}", escape_path(&output)));
     }
     Ok(())
-}
-
-/// Refuses an answer that is not a valid signature of what was asked for.
-fn check(text: &str, digest: bulla_blake3::Hash, size: u64, name: &str) -> Result<()> {
-    let file = SignatureFile::parse(text.as_bytes()).map_err(|_| unexpected("it is no signature file"))?;
-    let is_asked = file.digest == digest
-        && file.size == size
-        && file.name.as_ref().is_some_and(|found| found.to_string() == name);
-    let key: &PublicKey = &file.public_key;
-    if is_asked && file.verify_with(key).is_valid() {
-        return Ok(());
-    }
-    Err(unexpected("its signature is not one of the file"))
 }
 
 fn decide(args: &DecideArgs, decision: ApprovalDecision) -> Result<()> {

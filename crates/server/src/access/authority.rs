@@ -11,8 +11,9 @@ pub(crate) struct OperationSet(u32);
 
 impl OperationSet {
     pub(crate) const ALL: Self = Self(u32::MAX);
-    /// Those of a caller for whom the settings name none: a private key leaves as plain text, and
-    /// is used without its approvals, only by a permission that names it.
+    /// What a caller of the settings may do if they name no operations: everything but two things.
+    /// Private keys leave as plain text, and are used without their approvals, only by operations
+    /// that the settings name.
     pub(crate) const UNNAMED: Self =
         Self(!(1 << TokenOperation::ExportPlaintext as u32 | 1 << TokenOperation::OverrideApproval as u32));
 

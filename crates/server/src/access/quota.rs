@@ -79,7 +79,8 @@ impl TenantQuota {
     /// # Errors
     /// The tenant has made too many.
     pub(crate) fn count_requests(&self, requests: u32) -> Result<()> {
-        take(self.requests.as_ref(), requests, "requests")
+        let used = "the tenant has used its quota of requests";
+        self.requests.as_ref().map_or(Ok(()), |limiter| limiter.check(requests, used))
     }
 
     /// Under which name slow work of the tenant waits, and how much of it is done at once; none if
@@ -87,15 +88,6 @@ impl TenantQuota {
     pub(crate) fn slow_jobs(&self) -> Option<(&str, usize)> {
         self.config.max_slow_jobs.map(|most| (self.queue.as_str(), most.get()))
     }
-}
-
-fn take(limiter: Option<&RateLimiter>, number: u32, what: &str) -> Result<()> {
-    let Some(limiter) = limiter else { return Ok(()) };
-    limiter.take(number).map_err(|wait| {
-        let wait = wait.as_millis() + 1;
-        let message = format!("the tenant has used its quota of {what}: try again in {wait} ms");
-        ApiError::new(ApiErrorCode::RateLimited, message)
-    })
 }
 
 /// The bytes of one body, as a quota counts them.
@@ -122,7 +114,8 @@ impl BodyCount {
         let units = self.bytes.div_ceil(UNIT);
         let more = u32::try_from(units - self.counted).unwrap_or(u32::MAX);
         if more > 0 {
-            take(quota.units.as_ref(), more, "bytes")?;
+            let used = "the tenant has used its quota of bytes";
+            quota.units.as_ref().map_or(Ok(()), |limiter| limiter.check(more, used))?;
             self.counted = units;
         }
         Ok(())

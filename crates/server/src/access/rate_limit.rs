@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::{ApiError, ApiErrorCode};
+
 /// A rate: requests per second, and the most at once after a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -69,6 +71,17 @@ impl RateLimiter {
     /// Counts `requests`, or refuses all of them and returns how long to wait.
     pub(crate) fn take(&self, requests: u32) -> Result<(), Duration> {
         self.take_at(requests, self.now())
+    }
+
+    /// Counts `requests` as [`RateLimiter::take`] does.
+    ///
+    /// # Errors
+    /// All are refused: `why`, and how long to wait.
+    pub(super) fn check(&self, requests: u32, why: &str) -> Result<(), ApiError> {
+        self.take(requests).map_err(|wait| {
+            let message = format!("{why}: try again in {} ms", wait.as_millis() + 1);
+            ApiError::new(ApiErrorCode::RateLimited, message)
+        })
     }
 
     /// Whether the caller could make its whole burst at once.

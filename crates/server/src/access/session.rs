@@ -10,7 +10,7 @@ use bulla_kms::{KeyId, Keystore, Name, Timestamp};
 use super::authority::Authority;
 use super::quota::{KeyRoom, TenantQuota};
 use super::rate_limit::RateLimiter;
-use crate::error::{ApiError, ApiErrorCode, Result};
+use crate::error::{ApiError, Result};
 use crate::policy::Acl;
 
 /// A caller whose credential was verified, what it may do, and how much of its rate it has used.
@@ -102,16 +102,9 @@ impl Session {
     /// The caller has made too many, or the tenant.
     pub(crate) fn count(&self, requests: u32) -> Result<()> {
         if let Some(limiter) = &self.limiter {
-            Self::take(limiter, requests)?;
+            limiter.check(requests, "too many requests")?;
         }
         self.quota.as_ref().map_or(Ok(()), |quota| quota.count_requests(requests))
-    }
-
-    fn take(limiter: &RateLimiter, requests: u32) -> Result<()> {
-        limiter.take(requests).map_err(|wait| {
-            let message = format!("too many requests: try again in {} ms", wait.as_millis() + 1);
-            ApiError::new(ApiErrorCode::RateLimited, message)
-        })
     }
 }
 

@@ -92,7 +92,7 @@ struct ApprovalSubjectView {
 struct ApprovalRequestView {
     /// Its id.
     id: String,
-    /// The key version that is to be used.
+    /// The key version to use.
     key: String,
     /// What it is to be used for.
     subject: ApprovalSubjectView,

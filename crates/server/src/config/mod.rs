@@ -12,7 +12,6 @@ mod log;
 mod login;
 mod mount;
 mod policy;
-mod quota;
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
@@ -283,7 +282,7 @@ impl Config {
         approle::check(&self.approle)?;
         certificate_role::check(&self.certificate_role)?;
         policy::check(&self.policy)?;
-        quota::check(&self.quota, &self.limits)?;
+        limits::check_quotas(&self.quota, &self.limits)?;
         mount::check(&self.mount, &NO_NAMESPACES)?;
         self.jwt.as_ref().map_or(Ok(()), JwtConfig::check)?;
         let (mut users, mut certificates) = (HashSet::new(), HashSet::new());

@@ -121,6 +121,17 @@ fn split_path(uri: &Uri) -> Option<Split> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::Endpoint;
+
+    #[test]
+    fn every_path_of_the_engine_is_found_at_other_mounts() {
+        for endpoint in Endpoint::ALL {
+            let Some(within) = endpoint.path.strip_prefix("transit/") else { continue };
+            let (uri, _, name) = mount(&format!("/v1/pay/{}", within.replace('+', "a")));
+            let expected = format!("/v1/transit/{}", within.replace('+', "a"));
+            assert_eq!((uri, name.as_deref()), (expected, Some("pay")), "{within}");
+        }
+    }
 
     fn mount(path: &str) -> (String, Option<String>, Option<String>) {
         let mut request = Request::builder().uri(path).body(()).unwrap();

@@ -91,7 +91,7 @@ impl Module {
     /// The slot whose token has this label.
     ///
     /// # Panics
-    /// There is none.
+    /// No token has this label.
     pub(crate) fn slot(&self, label: &str) -> CK_SLOT_ID {
         let is_it = |slot: &CK_SLOT_ID| {
             let info = self.token(*slot).expect("information about a token");
@@ -207,7 +207,7 @@ impl Session {
     /// The only object of this class with this label.
     ///
     /// # Panics
-    /// There is none, or there are several.
+    /// There is no such object, or there are several.
     pub(crate) fn only(&self, class: CK_OBJECT_CLASS, label: &str) -> CK_OBJECT_HANDLE {
         let found = self.named(class, label).unwrap_or_else(|code| panic!("{label}: {code:#x}"));
         assert_eq!(found.len(), 1, "objects of the class {class} with the label {label}");
