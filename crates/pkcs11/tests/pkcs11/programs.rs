@@ -109,6 +109,24 @@ fn pkcs11_tool_makes_uses_and_destroys_keys() {
 }
 
 #[test]
+fn a_certificate_of_the_settings_has_the_id_and_the_label_of_its_key() {
+    let (_folder, place) = TestFolder::in_this_process();
+    let _serving = place.service();
+    let request = ["req", "-new", "-x509", "-key", "p256.pem", "-subj", "/CN=releases"];
+    run(&place, "openssl", &[&request[..], &["-days", "2", "-out", "certificate.pem"]].concat());
+    // The last slot is the one with this key.
+    let mut settings = fs::read_to_string(place.config()).expect("the settings");
+    settings += &format!("certificates = {:?}\n", place.home.path("certificate.pem"));
+    fs::write(place.config(), settings).expect("the settings are written");
+    let (module, base) = (module_path(), ["--token-label", ONE, "--list-objects", "--type"]);
+    let tool =
+        |kind| run(&place, "pkcs11-tool", &[&["--module", &*module], &base[..], &[kind]].concat()).stdout;
+    let (key, certificate) = (tool("privkey"), tool("cert"));
+    assert!(certificate.contains("subject:    DN: CN=releases"), "{certificate}");
+    assert_eq!(id_of(&certificate, "p256"), id_of(&key, "p256"));
+}
+
+#[test]
 fn the_test_of_pkcs11_tool_finds_nothing_but_what_the_document_says() {
     let (_folder, place) = TestFolder::in_this_process();
     let (_serving, token) = place.service();
