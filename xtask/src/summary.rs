@@ -32,17 +32,9 @@ impl SuiteResult {
     }
 }
 
-/// Formats the failures, the table, the `remark`, and the last line.
+/// Formats the table, the failures, the `remark`, and the last line.
 pub(crate) fn summary(results: &[SuiteResult], remark: &str) -> String {
     let mut text = String::new();
-    for result in results {
-        for failure in &result.failures {
-            text.push_str(&format!("failed: {}: {failure}\n", result.name));
-        }
-    }
-    if !text.is_empty() {
-        text.push('\n');
-    }
     let mut slow = Slowest::default();
     results.iter().for_each(|result| slow.add(&result.name, &result.slow));
     text.push_str("the slowest tests, in seconds:\n");
@@ -61,7 +53,14 @@ pub(crate) fn summary(results: &[SuiteResult], remark: &str) -> String {
         text.push_str(&row(&result.name, passed, failed, result.build, result.run));
     }
     text.push_str(&row("all", total.passed, total.failed, build, run));
-    text.push_str(&format!("\n{remark}{} passed, {} failed", total.passed, total.failed));
+    text.push('\n');
+    // Here, because the end of a long output is what is kept and what is read.
+    for result in results {
+        for failure in &result.failures {
+            text.push_str(&format!("failed: {}: {failure}\n", result.name));
+        }
+    }
+    text.push_str(&format!("{remark}{} passed, {} failed", total.passed, total.failed));
     text
 }
 
@@ -149,9 +148,9 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_named_first() {
+    fn failures_are_at_the_end() {
         let text = summary(&[SuiteResult::lost("tidy", "clippy: exit status: 101".to_owned())], "");
-        assert_eq!(text.lines().next(), Some("failed: tidy: clippy: exit status: 101"));
+        assert!(text.ends_with("\n\nfailed: tidy: clippy: exit status: 101\n0 passed, 1 failed"), "{text}");
     }
 
     #[test]

@@ -119,14 +119,32 @@ fn commands(text: &str) -> Vec<String> {
         } else if let Some(command) = line.strip_prefix("$ ")
             && in_console
         {
-            // A file's name follows a redirection. No document of ours has these signs in quotes.
-            let parts = command.split(['|', ';', '&']);
-            commands
-                .extend(parts.map(|part| part.split(['>', '<', '#']).next().unwrap_or("").trim().to_owned()));
+            // A file's name follows a redirection.
+            let parts = unquoted_split(command, ['|', ';', '&']).into_iter();
+            commands.extend(parts.map(|part| unquoted_split(part, ['>', '<', '#'])[0].trim().to_owned()));
         }
     }
     commands.retain(|command| !command.is_empty());
     commands
+}
+
+/// The parts of a line of the shell between these signs, as far as they are in no quotes.
+fn unquoted_split(line: &str, signs: [char; 3]) -> Vec<&str> {
+    let (mut parts, mut begin, mut quote) = (Vec::new(), 0, None);
+    for (at, sign) in line.char_indices() {
+        match quote {
+            Some(end) if end == sign => quote = None,
+            Some(_) => {}
+            None if sign == '\'' || sign == '"' => quote = Some(sign),
+            None if signs.contains(&sign) => {
+                parts.push(&line[begin..at]);
+                begin = at + 1;
+            }
+            None => {}
+        }
+    }
+    parts.push(&line[begin..]);
+    parts
 }
 
 /// The commands in sentences: code that begins with the name of the command.
@@ -154,6 +172,12 @@ mod tests {
     fn commands_are_read_from_console_blocks() {
         let text = "$ no\n```console\n$ bulla sum - < a | sort > b\noutput\n$ cd x && bulla man  # why\n$ bulla serve &\n```\n```sh\n$ no\n```\n";
         assert_eq!(commands(text), ["bulla sum -", "sort", "cd x", "bulla man", "bulla serve"]);
+    }
+
+    #[test]
+    fn signs_in_quotes_end_no_command() {
+        let text = "```console\n$ p11tool 'token=a;object=b' | bulla sum \"a > b\" # it's\n```\n";
+        assert_eq!(commands(text), ["p11tool 'token=a;object=b'", "bulla sum \"a > b\""]);
     }
 
     #[test]
