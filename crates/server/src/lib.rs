@@ -32,7 +32,7 @@ pub use self::config::{
     AppRoleConfig, AuditConfig, AuditDurability, ByteRate, CallerConfig, CertificateRoleConfig, Config,
     EtcdConfig, IssuerConfig, JwtConfig, JwtKeyConfig, JwtUse, KeystoreConfig, LimitsConfig, ListenConfig,
     LogConfig, LogFormat, LogLevel, MountConfig, PolicyConfig, QuotaConfig, RequestRate, RoleConfig,
-    ServiceConfig, SocketMode, StoreKind, TlsConfig, TraceConfig, WitnessConfig,
+    ServiceConfig, SocketMode, StoreKind, TlsConfig, TokenReviewConfig, TraceConfig, WitnessConfig,
 };
 pub use self::cosigning::configured_witnesses;
 pub use self::router::openapi;

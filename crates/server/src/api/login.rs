@@ -196,6 +196,10 @@ fn refused(refusal: Refusal) -> ApiError {
             let message = "the keys of the issuer cannot be fetched: the service's log says why";
             KmsError::new(Code::Unavailable, message).into()
         }
+        Refusal::NoReview => {
+            let message = "the cluster gives no verdict about the JWT: the service's log says why";
+            KmsError::new(Code::Unavailable, message).into()
+        }
     }
 }
 

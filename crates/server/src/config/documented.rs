@@ -110,6 +110,10 @@ fn issuer() -> IssuerConfig {
         jwks_url: Some("https://a.example.org/keys".to_owned()),
         keys_file: Some("a".into()),
         ca: Some("a".into()),
+        token_review: Some(TokenReviewConfig {
+            url: "https://a.example.org".to_owned(),
+            token_file: "a".into(),
+        }),
         leeway_seconds: 1,
     }
 }

@@ -26,9 +26,22 @@ pub struct IssuerConfig {
     /// The authorities of its server's certificate, in PEM; those of the operating system by
     /// default.
     pub ca: Option<PathBuf>,
+    /// The API server that says whether a JWT still counts, if the issuer is a Kubernetes cluster.
+    pub token_review: Option<TokenReviewConfig>,
     /// By how many seconds its clock may differ.
     #[serde(default = "default_leeway")]
     pub leeway_seconds: u64,
+}
+
+/// The API server of a Kubernetes cluster, which is asked at each login.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenReviewConfig {
+    /// Its URL, without a path. Its certificate is of the issuer's authorities (`ca`).
+    pub url: String,
+    /// A file with the token of a service account that may ask (`system:auth-delegator`). It is
+    /// read for each question.
+    pub token_file: PathBuf,
 }
 
 /// What the holder of a JWT gets: a token for some operations, for some minutes.
@@ -108,8 +121,11 @@ impl IssuerConfig {
         if url.is_some_and(|url| !is_protected(url)) {
             return wrong("its keys must come by https, or by http from this machine");
         }
-        if url.is_none() && self.ca.is_some() {
-            return wrong("`ca` is for keys that come by https");
+        if self.token_review.as_ref().is_some_and(|review| !is_protected(&review.url)) {
+            return wrong("`token_review.url` must begin with https, or be http on this machine");
+        }
+        if url.is_none() && self.token_review.is_none() && self.ca.is_some() {
+            return wrong("`ca` is for keys that come by https, and for `token_review`");
         }
         if self.leeway_seconds > MAX_LEEWAY_SECONDS {
             return wrong(&format!("`leeway_seconds` is at most {MAX_LEEWAY_SECONDS}"));

@@ -35,7 +35,7 @@ pub use self::listen::{ListenConfig, SocketMode, TlsConfig};
 pub use self::log::{LogConfig, LogFormat, LogLevel, TraceConfig};
 pub(crate) use self::login::RoleToken;
 pub(crate) use self::login::is_protected;
-pub use self::login::{IssuerConfig, JwtUse, RoleConfig};
+pub use self::login::{IssuerConfig, JwtUse, RoleConfig, TokenReviewConfig};
 pub(crate) use self::mount::ENGINE_PATHS;
 pub use self::mount::MountConfig;
 pub use self::policy::PolicyConfig;
@@ -512,7 +512,8 @@ mod tests {
         let document = include_str!("../../../../docs/login.md");
         let blocks = document.split("```toml\n").skip(1).map(|block| block.split_once("```").unwrap().0);
         let config = load(&blocks.collect::<String>(), &[]).unwrap();
-        assert_eq!((config.issuer.len(), config.role.len()), (1, 1));
+        assert_eq!((config.issuer.len(), config.role.len()), (2, 2));
+        assert!(config.issuer[1].token_review.is_some());
         assert_eq!((config.approle.len(), config.certificate_role.len()), (1, 1));
     }
 
@@ -572,6 +573,9 @@ mod tests {
             "[[issuer]]\nname = \"a\"\nissuer = \"https://a\"\nkeys_file = \"a\"\nca = \"a\"",
             "[[issuer]]\nname = \"a\"\nissuer = \"https://a\"\njwks_url = \"http://a\"",
             "[[issuer]]\nname = \"a\"\nissuer = \"https://a\"\nleeway_seconds = 601",
+            "[[issuer]]\nname = \"a\"\nissuer = \"https://a\"\n\
+             token_review = { url = \"http://a\", token_file = \"a\" }",
+            "[[issuer]]\nname = \"a\"\nissuer = \"https://a\"\ntoken_review = { url = \"https://a\" }",
             "[[issuer]]\nname = \"a\"\nissuer = \"https://a\"\n[[issuer]]\nname = \"a\"\nissuer = \"https://b\"",
             "[[issuer]]\nname = \"a\"\nissuer = \"https://a\"\n[[issuer]]\nname = \"b\"\nissuer = \"https://a\"",
             &role("", "issuer = \"nobody\"", "issuer = \"ci\""),

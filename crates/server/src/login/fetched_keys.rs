@@ -4,7 +4,7 @@
 //! known yet. Whoever sends many of these makes the thread fetch no more often than its limit.
 
 use std::num::NonZeroU32;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
@@ -14,8 +14,8 @@ use arc_swap::ArcSwapOption;
 use bulla_kms::{Code, KmsError};
 use serde::Deserialize;
 use tokio::sync::watch;
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
+use super::https;
 use super::keys::{IssuerKeys, MAX_KEYS_LEN};
 use crate::access::RateLimiter;
 use crate::config::{IssuerConfig, is_protected};
@@ -31,8 +31,6 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 /// For so long keys are used that cannot be fetched again: an issuer that is down locks nobody out
 /// at once, and one that has revoked a key and cannot be reached is not trusted for good.
 const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long the server may take.
-const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a request waits for a fetch.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -120,6 +118,9 @@ struct KeyServer {
     issuer: String,
     /// None if the issuer's metadata say it.
     jwks_url: Option<String>,
+    /// The server of a cluster that may ask who wants to know its keys, and the file with the token
+    /// to show there.
+    token: Option<(String, PathBuf)>,
 }
 
 /// The metadata of an issuer (OpenID Connect Discovery), as far as they count here.
@@ -131,21 +132,13 @@ struct Metadata {
 
 impl KeyServer {
     fn new(issuer: &IssuerConfig) -> bulla_kms::Result<Self> {
-        let roots = match &issuer.ca {
-            Some(file) => authorities(file)?,
-            None => system_authorities(),
-        };
-        let tls = TlsConfig::builder()
-            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .root_certs(RootCerts::new_with_certs(&roots));
-        let agent = ureq::Agent::config_builder()
-            .tls_config(tls.build())
-            .timeout_global(Some(FETCH_TIMEOUT))
-            .max_redirects(0)
-            .user_agent("bulla")
-            .build()
-            .into();
-        Ok(Self { agent, issuer: issuer.issuer.clone(), jwks_url: issuer.jwks_url.clone() })
+        let IssuerConfig { issuer: url, jwks_url, token_review, ca, .. } = issuer;
+        Ok(Self {
+            agent: https::agent(ca.as_deref(), https::ANSWER_TIMEOUT)?,
+            issuer: url.clone(),
+            jwks_url: jwks_url.clone(),
+            token: token_review.as_ref().map(|review| (review.url.clone(), review.token_file.clone())),
+        })
     }
 
     fn fetch(&self) -> Result<IssuerKeys, String> {
@@ -178,30 +171,16 @@ impl KeyServer {
     }
 
     fn get(&self, url: &str) -> Result<Vec<u8>, String> {
-        let mut response = self.agent.get(url).call().map_err(|error| format!("{url}: {error}"))?;
+        let mut request = self.agent.get(url);
+        if let Some((_, file)) = self.token.as_ref().filter(|(server, _)| https::is_same_server(server, url))
+        {
+            request = request.header("authorization", https::bearer(file)?);
+        }
+        let mut response = request.call().map_err(|error| format!("{url}: {error}"))?;
         if response.status() != 200 {
             return Err(format!("{url}: the server answers {}", response.status()));
         }
         let body = response.body_mut().with_config().limit(MAX_KEYS_LEN as u64);
         body.read_to_vec().map_err(|error| format!("{url}: {error}"))
     }
-}
-
-/// The certificates of a file in PEM.
-fn authorities(file: &Path) -> bulla_kms::Result<Vec<Certificate<'static>>> {
-    let unusable = |why: String| KmsError::new(Code::InvalidArgument, format!("{}: {why}", file.display()));
-    let text = std::fs::read(file).map_err(|error| unusable(error.to_string()))?;
-    let mut all = Vec::new();
-    for item in parse_pem(&text) {
-        if let PemItem::Certificate(certificate) = item.map_err(|error| unusable(error.to_string()))? {
-            all.push(certificate);
-        }
-    }
-    if all.is_empty() { Err(unusable("it has no certificate in PEM".to_owned())) } else { Ok(all) }
-}
-
-/// The certificates that the operating system trusts.
-fn system_authorities() -> Vec<Certificate<'static>> {
-    let found = rustls_native_certs::load_native_certs().certs;
-    found.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).collect()
 }

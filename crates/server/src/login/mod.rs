@@ -5,12 +5,15 @@
 //!
 //! `docs/login.md` says how roles are written.
 
+mod approles;
 mod certificates;
 mod claims;
 mod fetched_keys;
+mod https;
 mod keys;
 mod secret_ids;
 mod signatures;
+mod token_review;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,6 +26,7 @@ use jsonwebtoken::{Algorithm, Validation, decode, decode_header};
 use rustls::pki_types::CertificateDer;
 use serde_json::Value;
 
+use self::approles::AppRoles;
 pub(crate) use self::certificates::CertificateNames;
 use self::certificates::CertificateRole;
 use self::claims::BoundClaim;
@@ -32,7 +36,8 @@ pub(crate) use self::keys::IssuerKeys;
 pub(crate) use self::secret_ids::{
     MAX_SECRET_ID_LEN, MIN_SECRET_ID_LEN, NewSecretId, SecretId, SecretIds, is_in, random_secret_id, role_id,
 };
-use crate::config::{AppRoleConfig, CertificateRoleConfig, Config, IssuerConfig, JwtUse, RoleConfig};
+use self::token_review::TokenReviewer;
+use crate::config::{CertificateRoleConfig, Config, IssuerConfig, JwtUse, RoleConfig};
 
 /// The issuers and the roles of the settings.
 #[derive(Debug, Default)]
@@ -40,7 +45,7 @@ pub(crate) struct Logins {
     issuers: HashMap<Name, Arc<Issuer>>,
     /// By their names, and then by tenant.
     roles: HashMap<Name, HashMap<Name, Arc<Role>>>,
-    approles: Vec<AppRoleConfig>,
+    approles: AppRoles,
     certificate_roles: Vec<Arc<CertificateRole>>,
 }
 
@@ -48,6 +53,8 @@ pub(crate) struct Logins {
 struct Issuer {
     config: IssuerConfig,
     keys: KeySource,
+    /// Asks the cluster, if it is one that shall be asked.
+    reviewer: Option<Arc<TokenReviewer>>,
 }
 
 #[derive(Debug)]
@@ -93,6 +100,8 @@ pub(crate) enum Refusal {
     NotPermitted(String),
     /// The issuer's keys are not there.
     NoKeys,
+    /// The API server of the issuer, a cluster, does not say whether the JWT still counts.
+    NoReview,
 }
 
 impl Refusal {
@@ -121,7 +130,7 @@ impl Logins {
         Ok(Self {
             issuers: issuers.iter().map(issuer).collect::<bulla_kms::Result<_>>()?,
             roles: by_name(roles),
-            approles: approle.clone(),
+            approles: AppRoles::new(approle),
             certificate_roles: certificate_role
                 .iter()
                 .map(|role| CertificateRole::new(role).map(Arc::new))
@@ -168,13 +177,13 @@ impl Logins {
     }
 
     /// The AppRoles.
-    pub(crate) fn approles(&self) -> &[AppRoleConfig] {
+    pub(crate) fn approles(&self) -> &AppRoles {
         &self.approles
     }
 
-    /// Verifies a JWT, and compares it with what the role asks for. If the JWT names a key that is
-    /// not known, it waits until the keys are fetched again. Without a tenant, only one may have a
-    /// role of this name.
+    /// Verifies a JWT, compares it with what the role asks for, and asks the cluster about it if
+    /// the settings say so. If the JWT names a key that is not known, it waits until the keys are
+    /// fetched again. Without a tenant, only one may have a role of this name.
     ///
     /// # Errors
     /// See [`Refusal`].
@@ -189,6 +198,9 @@ impl Logins {
         let issuer = Arc::clone(issuer.ok_or_else(|| Refusal::unproven("there is no such issuer"))?);
         let claims = issuer.claims(jwt, &role.config).await?;
         let subject = role.check(&claims)?;
+        if let Some(reviewer) = &issuer.reviewer {
+            Arc::clone(reviewer).review(jwt, &role.config.audiences, &claims).await?;
+        }
         let holder = Holder::named(issuer.config.name.as_str(), subject);
         let once = match role.config.jwt_use {
             JwtUse::Repeated => None,
@@ -242,7 +254,8 @@ impl Issuer {
                 KeySource::File(IssuerKeys::read(&text).map_err(unusable)?)
             }
         };
-        Ok(Self { config: config.clone(), keys })
+        let reviewer = config.token_review.as_ref().map(|review| TokenReviewer::new(config, review));
+        Ok(Self { config: config.clone(), keys, reviewer: reviewer.transpose()?.map(Arc::new) })
     }
 
     /// The claims of a JWT that this issuer has signed, for one of the audiences.

@@ -103,8 +103,8 @@ async fn transit_login_approle(
     let is_here = |role: &&AppRoleConfig| {
         namespace.as_ref().is_none_or(|namespace| namespace.as_str() == role.tenant.as_str())
     };
-    let mut roles = logins.approles().iter().filter(is_here);
-    let role = roles.find(|role| role_id(&unsealed.keystore, role) == id).ok_or_else(not_known)?.clone();
+    let role = logins.approles().with_id(&unsealed.keystore, id).filter(is_here);
+    let role = role.ok_or_else(not_known)?.clone();
     if !is_in(&role.secret_id_bound_cidrs, address) {
         tracing::info!(role = %role.name, "a login by AppRole is refused: it comes from another network");
         return Err(not_known());
@@ -164,8 +164,7 @@ fn role_of(worker: &Worker, caller: &Caller, name: &str) -> Result<AppRoleConfig
         return Err(ApiError::forbidden().into());
     }
     let logins = worker.service.logins();
-    let mut roles = logins.approles().iter();
-    let found = roles.find(|role| role.name.as_str() == name && role.tenant == authority.tenant);
+    let found = logins.approles().named(authority.tenant.as_str(), name);
     let role = found.ok_or_else(|| VaultError::empty_not_found(format!("there is no AppRole {name}")))?;
     // A caller grants no more than it has.
     let has_all = role.operations.iter().all(|operation| authority.operations.contains(*operation));

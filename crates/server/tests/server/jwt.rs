@@ -193,6 +193,7 @@ fn relying(issuer: &str) -> Service {
         jwks_url: None,
         keys_file: None,
         ca: None,
+        token_review: None,
         leeway_seconds: 0,
     }];
     config.role = vec![RoleConfig {

@@ -115,6 +115,7 @@ pub(crate) fn issuer() -> IssuerConfig {
         jwks_url: None,
         keys_file: None,
         ca: None,
+        token_review: None,
         leeway_seconds: 5,
     }
 }

@@ -33,6 +33,7 @@ mod signatures;
 mod support;
 mod symmetric;
 mod tenants;
+mod token_review;
 mod tokens;
 mod transit;
 mod transit_backup;

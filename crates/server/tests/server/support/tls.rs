@@ -10,7 +10,7 @@ use bulla_server::{Config, ListenConfig, TlsConfig};
 use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, StreamOwned};
 
 use super::conforms::{Answered, conforms};
 
@@ -101,6 +101,18 @@ impl Certified {
     pub(crate) fn digest(&self) -> String {
         let digest = ring::digest::digest(&ring::digest::SHA256, &self.der);
         digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl Certified {
+    /// What a server of a test needs to show the certificate.
+    pub(crate) fn server_settings(&self) -> Arc<ServerConfig> {
+        let settings = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![self.der.clone()], self.key.clone_key());
+        Arc::new(settings.unwrap())
     }
 }
 
