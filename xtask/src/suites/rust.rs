@@ -163,6 +163,13 @@ pub(super) fn cli(runner: &mut Runner<'_>) {
         command.env("BULLA", &programs::built(context)?.command);
         passed_unittest(command.env("AGE", install::go_tool(context, &NEWER_AGE)?), 3)
     });
+    runner.check("rage's library and keys of a keystore", |context| {
+        let folder = context.root.join("crates/cli/tests/peers");
+        let python = install::python_packages(context, "python-peers", &folder.join("requirements.txt"))?;
+        let mut command = Command::new(python);
+        command.arg("-B").arg(folder.join("test_rage.py"));
+        passed_unittest(command.env("BULLA", &programs::built(context)?.command), 2)
+    });
     runner.check("the tours of the documents", |context| {
         documents::check_tours(context, &programs::built(context)?.command)
     });
