@@ -116,12 +116,15 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     runner.check("JWTs by PyJWT", |context| serving_itself(context, "test_jwt.py", 2, &bulla));
     runner
         .check("policies beside OpenBao's", |context| serving_itself(context, "test_policies.py", 2, &bulla));
+    runner.check("namespaces beside OpenBao's", |context| {
+        serving_itself(context, "test_namespaces.py", 2, &bulla)
+    });
     let folder = clients.join("go");
     runner.check("gofmt, Vault's client for Go", |_| formatted(&folder));
     runner.command("go vet, Vault's client for Go", go(&folder).args(["vet", "./..."]));
     // Go would reuse the results of an earlier service.
     let mut test = go(&folder);
-    test.args(["test", "-json", "-count=1", "./..."]);
+    test.args(["test", "-json", "-count=1", "./..."]).env("BULLA", &bulla);
     runner.go_test("go test, Vault's client for Go", service.named_in(&mut test));
 }
 

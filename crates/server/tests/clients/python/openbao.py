@@ -310,11 +310,11 @@ class Service:
         self.host, self.token = url.split("//")[1].rstrip("/"), token
         self.connection = http.client.HTTPConnection(self.host, timeout=60)
 
-    def send(self, method, path, body=None, wrap=None):
+    def send(self, method, path, body=None, wrap=None, headers=()):
         data = body if isinstance(body, bytes) else body.encode() if isinstance(body, str) else None
         if data is None and body is not None:
             data = json.dumps(body).encode()
-        headers = {"X-Vault-Request": "true"}
+        headers = {"X-Vault-Request": "true", **dict(headers)}
         if self.token:
             headers["X-Vault-Token"] = self.token
         if wrap is not None:
