@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import random
 import statistics
 import subprocess
@@ -95,6 +96,19 @@ def shapes() -> Iterator[Case]:
     )
 
 
+def threads() -> Iterator[Case]:
+    """One large input with 1, 2, 4, ... threads, up to the number of processors."""
+    data, count = random.randbytes(1 << 20) * 1024, 1
+
+    def digest_with(make: Callable[..., Any], count: int) -> Call:
+        return lambda: make(data, max_threads=count).digest()
+
+    while count <= (os.cpu_count() or 1):
+        ours, peer = digest_with(bulla_hash.blake3, count), digest_with(official.blake3, count)
+        yield Case(f"blake3(x, max_threads={count}).digest(), 1024 MiB", ours, peer)
+        count *= 2
+
+
 def many() -> Iterator[Case]:
     """Many inputs in one call, against one call each."""
 
@@ -123,6 +137,7 @@ def cases() -> Iterator[Case]:
     """All cases, in the order of the table."""
     yield from one_call()
     yield from shapes()
+    yield from threads()
     yield from many()
     yield from blake2()
 

@@ -1,6 +1,7 @@
 // The cases of the benchmark.
 
 import { readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 
 import { feed, noble, wasmPeers } from "./peers.js";
 
@@ -58,17 +59,21 @@ async function many() {
   });
 }
 
-/** Two workers against one. @returns {Promise<Case[]>} */
-async function parallel() {
+/** Several workers against one and none: 2, 4, ... up to the number of processors. From four on, the
+ * input is larger. @returns {AsyncGenerator<Case>} */
+async function* parallel() {
   const api = await import("../dist/index.js");
   const { hashParallel } = await import("../dist/parallel.js");
-  const size = 64 * K * K;
-  const data = new Uint8Array(new SharedArrayBuffer(size));
-  data.set(pattern(size));
-  const one = peer("bulla, one worker", () => hashParallel(data, { workers: 1 }));
-  const none = peer("bulla, no worker", async () => api.hash(data));
-  const contenders = [us(api, () => hashParallel(data, { workers: 2 })), one, none];
-  return [{ name: "parallel/2x64MiB", bytes: size, isAsync: true, contenders }];
+  for (let workers = 2; workers === 2 || workers <= availableParallelism(); workers *= 2) {
+    const mebibytes = workers === 2 ? 64 : 1024;
+    const size = mebibytes * K * K;
+    const data = new Uint8Array(new SharedArrayBuffer(size));
+    data.set(pattern(size));
+    const one = peer("bulla, one worker", () => hashParallel(data, { workers: 1 }));
+    const none = peer("bulla, no worker", async () => api.hash(data));
+    const contenders = [us(api, () => hashParallel(data, { workers })), one, none];
+    yield { name: `parallel/${workers}x${mebibytes}MiB`, bytes: size, isAsync: true, contenders };
+  }
 }
 
 /** @param {any} api @param {() => any} run */
