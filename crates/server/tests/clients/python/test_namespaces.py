@@ -119,7 +119,9 @@ class Namespaces(unittest.TestCase):
         cls.temporary = tempfile.TemporaryDirectory()
         cls.folder = pathlib.Path(cls.temporary.name)
         (cls.folder / "all.hcl").write_text(POLICY)
-        cls.bao_process, cls.bao = start_openbao()
+        cls.addClassCleanup(cls.temporary.cleanup)
+        process, cls.bao = start_openbao()
+        cls.addClassCleanup(cls.stop, process)
         cls.start_bulla()
         cls.tokens = {"nobody": ("s.nothing", "s.nothing")}
         for team in TEAMS:
@@ -130,12 +132,9 @@ class Namespaces(unittest.TestCase):
                 assert status in (200, 204), (status, answer)
 
     @classmethod
-    def tearDownClass(cls):
-        for process in (cls.bao_process, cls.process):
-            process.kill()
-            process.wait()
-        cls.log.close()
-        cls.temporary.cleanup()
+    def stop(cls, process):
+        process.kill()
+        process.wait()
 
     @classmethod
     def prepare_openbao(cls, team):
@@ -158,11 +157,12 @@ class Namespaces(unittest.TestCase):
             text += f'secret_id_bound_cidrs = ["127.0.0.0/8"]\ntenant = "{team}"\npolicies = ["all"]\n'
         (cls.folder / "serve.toml").write_text(text)
         command = [os.environ["BULLA"], "serve", "--dev", "--config", cls.folder / "serve.toml"]
-        cls.log = (cls.folder / "log").open("w")
-        cls.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=cls.log)
+        with (cls.folder / "log").open("w") as log:
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log)
+        cls.addClassCleanup(cls.stop, process)
         cls.ours = Service(f"http://{address}", "")
         deadline = time.monotonic() + 60
-        while cls.process.poll() is None and time.monotonic() < deadline:
+        while process.poll() is None and time.monotonic() < deadline:
             try:
                 cls.ours.send("GET", "sys/health")
                 return
