@@ -133,7 +133,7 @@ const FOREIGN: &str = "crates/formats/fuzz/seeds.json";
 /// One message of each kind.
 const THRESHOLD: &str = "crates/threshold/fuzz/seeds.json";
 
-const SEEDS: [Seeds; 21] = [
+const SEEDS: [Seeds; 22] = [
     Seeds {
         target: "foreign_signature",
         file: FOREIGN,
@@ -142,6 +142,7 @@ const SEEDS: [Seeds; 21] = [
     },
     Seeds { target: "listed_files", file: FOREIGN, place: "/payloads", fields: &[("text", Encoding::Text)] },
     Seeds { target: "ssh_signers", file: FOREIGN, place: "/signers", fields: &[("text", Encoding::Text)] },
+    Seeds { target: "ssh_revoked", file: FOREIGN, place: "/revoked", fields: &[("list", Encoding::Hex)] },
     Seeds {
         target: "ciphertext",
         file: "spec/vectors/symmetric.json",

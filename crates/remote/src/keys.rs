@@ -4,13 +4,14 @@ use crate::connection::{ServiceConnection, error_of, unexpected};
 use bulla_cli::remote::{BackedUp, ImportTarget, Keys, Material, PrivateFile, ReadKeys};
 use bulla_client::blocking::Client;
 use bulla_client::{
-    Key, KeyMaterial, KeyUpdate, KeyVersion, PrivateKeyFormat, PublicKeyFormat, Rotation, StatementKind,
+    Key, KeyMaterial, KeyUpdate, KeyVersion, PrivateKeyFormat, PublicKeyFormat, Rotation, RsaPadding,
+    SignatureScheme, StatementKind,
 };
 use bulla_command::error::{Error, Result};
 use bulla_keystore::LabelOrId;
 use bulla_kms::backend::SOFTWARE;
 use bulla_kms::encryption::{KeyEncryptionKey, KeyProvider, WrappingParams};
-use bulla_kms::prehash::Prehash;
+use bulla_kms::prehash::{HashFunction, Prehash};
 use bulla_kms::transfer::PrivateFormat;
 use bulla_kms::{
     Algorithm, Attestation, Ciphertext, Code, EncryptionOptions, ExposeSecret as _, KeyChange, KeyDerivation,
@@ -211,6 +212,18 @@ impl Keys for ServiceConnection {
 
     fn sign(&self, name: &str, message: &[u8]) -> Result<Signature> {
         let signature = self.about(name, |client| client.sign(name, message))?;
+        Ok(Signature { key: read(&signature.key, "the name of a key version")?, bytes: signature.bytes })
+    }
+
+    fn sign_hashed(&self, name: &str, message: &[u8], hash: HashFunction) -> Result<Signature> {
+        let hash = match hash {
+            HashFunction::Sha256 => bulla_client::HashFunction::Sha256,
+            HashFunction::Sha384 => bulla_client::HashFunction::Sha384,
+            HashFunction::Sha512 => bulla_client::HashFunction::Sha512,
+            _ => return Err(Error::new("invalid_argument", "a service does not offer this hash function")),
+        };
+        let scheme = SignatureScheme::default().hash(hash).padding(RsaPadding::Pkcs1v15);
+        let signature = self.about(name, |client| client.sign_with(name, message, scheme))?;
         Ok(Signature { key: read(&signature.key, "the name of a key version")?, bytes: signature.bytes })
     }
 

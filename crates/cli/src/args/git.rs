@@ -9,7 +9,8 @@ use std::path::PathBuf;
 /// Let git sign commits and tags, and verify them, with keys of bulla
 ///
 /// git signs in OpenSSH's format: `gpg.format` is `ssh`. As `gpg.ssh.program` it starts bulla as it
-/// starts ssh-keygen: `bulla -Y sign`, `-Y verify`, `-Y find-principals`, `-Y check-novalidate`.
+/// starts ssh-keygen: `bulla -Y sign`, `-Y verify`, `-Y find-principals`, `-Y match-principals`,
+/// `-Y check-novalidate`.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -83,8 +84,9 @@ pub(crate) struct SettingsArgs {
 Examples:
   bulla -Y sign -n git -f key.pub file
   bulla -Y verify -n git -f allowed_signers -I me@example.org -s file.sig < file
+  bulla -Y match-principals -f allowed_signers -I me@example.org
 
-Exit status: 0 signed or verified, 255 not.")]
+Exit status: 0 signed, verified or found, 255 not.")]
 pub(crate) struct SshKeygenArgs {
     /// What to do
     #[arg(short = 'Y', value_enum, value_name = "MODE")]
@@ -98,12 +100,14 @@ pub(crate) struct SshKeygenArgs {
 
     /// The public key or the certificate to sign with; or the allowed signers
     #[arg(short = 'f', value_name = "FILE", required_if_eq_any = [
-        ("mode", "sign"), ("mode", "verify"), ("mode", "find-principals"),
+        ("mode", "sign"), ("mode", "verify"), ("mode", "find-principals"), ("mode", "match-principals"),
     ])]
     pub(crate) file: Option<PathBuf>,
 
-    /// Who must have signed
-    #[arg(short = 'I', value_name = "PRINCIPAL", required_if_eq("mode", "verify"))]
+    /// Who must have signed, or who is looked for
+    #[arg(short = 'I', value_name = "PRINCIPAL", required_if_eq_any = [
+        ("mode", "verify"), ("mode", "match-principals"),
+    ])]
     pub(crate) principal: Option<String>,
 
     /// The signature
@@ -112,7 +116,7 @@ pub(crate) struct SshKeygenArgs {
     ])]
     pub(crate) signature: Option<PathBuf>,
 
-    /// The revoked keys: a public key on each line
+    /// The revoked keys: a public key on each line, or a list that `ssh-keygen -k` wrote
     #[arg(short = 'r', value_name = "FILE")]
     pub(crate) revoked: Option<PathBuf>,
 
@@ -142,6 +146,8 @@ pub(crate) enum SshKeygenMode {
     Verify,
     /// Print who may have signed
     FindPrincipals,
+    /// Print the lists of principals that match a name
+    MatchPrincipals,
     /// Verify what is on standard input, and accept any key
     CheckNovalidate,
 }

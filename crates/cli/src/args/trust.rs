@@ -37,7 +37,8 @@ pub(crate) struct TrustArgs {
 
     /// Refuse signatures of OpenSSH by the keys in FILE, or by certificates that these keys signed
     ///
-    /// FILE has one public key on each line.
+    /// FILE has one public key on each line, or is a key revocation list of `ssh-keygen -k`, which
+    /// also has certificates by number or name.
     #[arg(long, value_name = "FILE")]
     pub(crate) revoked: Option<PathBuf>,
 

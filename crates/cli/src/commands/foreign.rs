@@ -82,13 +82,12 @@ impl SignatureFormat {
     fn check_algorithm(self, algorithm: Algorithm) -> Result<()> {
         let program = match self {
             Self::Bulla => return Ok(()),
-            Self::Ssh if algorithm == Algorithm::EcdsaP256 => return Ok(()),
-            Self::Dsse | Self::Sigstore | Self::Oms if algorithm.is_ecdsa() => return Ok(()),
+            Self::Ssh | Self::Dsse | Self::Sigstore | Self::Oms if algorithm.is_ecdsa() => return Ok(()),
             Self::Jws if JwsAlgorithm::of(algorithm).is_some() => return Ok(()),
             Self::Oms => "models have only ECDSA signatures",
             _ if algorithm == Algorithm::Ed25519 => return Ok(()),
             Self::Dsse | Self::Sigstore => "this format has only signatures of Ed25519 and ECDSA",
-            Self::Ssh => "bulla signs for OpenSSH only with keys of Ed25519 and P-256",
+            Self::Ssh => "bulla signs for OpenSSH only with keys of Ed25519 and ECDSA",
             Self::Jws => "this format has only signatures of Ed25519, ECDSA, RSA and ML-DSA",
             Self::Minisign => "minisign has only Ed25519 signatures",
             Self::Signify => "signify has only Ed25519 signatures",

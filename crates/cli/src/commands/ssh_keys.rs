@@ -2,9 +2,11 @@
 
 use super::key_change::check_signs;
 use crate::error::{Error, Result};
+use crate::store::Keys;
 use bulla_formats::FormatError;
-use bulla_formats::ssh::SshKey;
+use bulla_formats::ssh::{SshKey, rsa_signature_blob, signature_blob};
 use bulla_keystore::AUDIT_LOG_LABEL;
+use bulla_kms::prehash::HashFunction;
 use bulla_kms::{Attestation, KeyVersionId, PublicKey, TOKEN_ROOT_PURPOSE};
 
 /// A key that signs for OpenSSH and git, by its latest version.
@@ -32,6 +34,34 @@ impl SshSigningKey {
         let ssh_key = SshKey::of(&public_key).map_err(|error| unusable(name, &error))?;
         Ok(Self { key: ssh_key, public_key, version, name: name.to_owned() })
     }
+
+    /// Signs with the key that the user names `key`. RSA signs by this hash function; other
+    /// algorithms have their own. Returns the version that signed, and the signature as the
+    /// protocols of SSH have it.
+    pub(super) fn sign(
+        &self,
+        keys: &dyn Keys,
+        key: &str,
+        message: &[u8],
+        hash: HashFunction,
+    ) -> Result<(KeyVersionId, Vec<u8>)> {
+        let (signature, blob) = if self.is_rsa() {
+            let signature = keys.sign_hashed(key, message, hash)?;
+            let blob = rsa_signature_blob(hash, &signature.bytes);
+            (signature, blob)
+        } else {
+            let signature = keys.sign(key, message)?;
+            let blob = signature_blob(&self.public_key, &signature.bytes);
+            (signature, blob)
+        };
+        let blob = blob.map_err(|error| Error::new("not_signed", error.to_string()).about(&*self.name))?;
+        Ok((signature.key, blob))
+    }
+
+    /// Whether somebody must say by which hash function the key signs.
+    pub(super) fn is_rsa(&self) -> bool {
+        self.public_key.algorithm().is_rsa()
+    }
 }
 
 /// Whether a key is for users: the keystore itself uses some.
@@ -46,7 +76,7 @@ pub(super) fn name_of(key: &Attestation) -> String {
 }
 
 /// The error for a key that OpenSSH cannot use.
-pub(super) fn unusable(name: &str, error: &FormatError) -> Error {
+fn unusable(name: &str, error: &FormatError) -> Error {
     Error::new("unsupported_algorithm", error.to_string())
         .about(name)
         .hint("`bulla keys create LABEL` makes a key of Ed25519")

@@ -4,7 +4,7 @@
 use crate::error::{Error, Result};
 use bulla_keystore::{ensure_default_key, find_key};
 use bulla_kms::encryption::{KeyProvider, Recipient};
-use bulla_kms::prehash::Prehash;
+use bulla_kms::prehash::{HashFunction, Prehash, RsaPadding};
 use bulla_kms::transfer::{PrivateFormat, PrivateKeyData, WrappedPrivateKey};
 use bulla_kms::{
     Algorithm, Attestation, BackupSummary, Ciphertext, EncryptionOptions, KeyChange, KeyVersionId, Keystore,
@@ -47,6 +47,9 @@ pub trait Keys: ReadKeys {
     fn attest(&self, name: &str) -> Result<String>;
 
     fn sign(&self, name: &str, message: &[u8]) -> Result<Signature>;
+
+    /// Signs with a key of ECDSA or RSA by this hash function, RSA by PKCS #1 version 1.5.
+    fn sign_hashed(&self, name: &str, message: &[u8], hash: HashFunction) -> Result<Signature>;
 
     fn sign_statement(
         &self,
@@ -153,6 +156,10 @@ impl Keys for Keystore {
 
     fn sign(&self, name: &str, message: &[u8]) -> Result<Signature> {
         Ok(self.sign(find_key(self, name)?.as_ref(), message)?)
+    }
+
+    fn sign_hashed(&self, name: &str, message: &[u8], hash: HashFunction) -> Result<Signature> {
+        Ok(self.sign_hashed(find_key(self, name)?.as_ref(), message, hash, RsaPadding::Pkcs1v15)?)
     }
 
     fn sign_statement(

@@ -75,7 +75,7 @@ fn ssh_add_lists_the_keys_that_sign() {
     assert_eq!(labels(&one), ["curve", "work"]);
     for (name, problem) in [
         ("nothing", "there is no key with the label"),
-        ("lasting", "OpenSSH gets Ed25519 and P-256 keys"),
+        ("lasting", "OpenSSH gets Ed25519, ECDSA and RSA keys"),
         ("transport", "does not sign"),
         ("old", "is disabled"),
     ] {
@@ -268,6 +268,59 @@ fn ssh_logs_in() {
         format!("AuthorizedKeysFile none\nTrustedUserCAKeys {}/authority.pub", home.work().display());
     log_in(&home, &trusted, &["-o", "CertificateFile=key-cert.pub"]).exits(0).says("logged in");
     log_in(&home, &trusted, &[]).exits(255).complains("Permission denied");
+}
+
+#[test]
+fn keys_of_rsa_and_of_every_curve_log_in_and_sign_by_a_service() {
+    let home = with_keys();
+    settings(&home, "[[listen]]\naddress = \"127.0.0.1:0\"\n");
+    let serving = Serving::start(&home);
+    let server = ["--server", "unix:socket"];
+    let algorithms = ["rsa-2048", "rsa-3072", "ecdsa-p384", "ecdsa-p521"];
+    for algorithm in algorithms {
+        home.run(["keys", "create", algorithm, "--algorithm", algorithm].iter().chain(&server)).exits(0);
+    }
+    let listed = under(&home, &server, &["ssh-add", "-L"]).exits(0);
+    assert!(algorithms.iter().all(|name| labels(&listed).contains(name)), "{}", listed.stdout);
+    let authorized = server_for(&home, "");
+    home.write("file", "content");
+    let of_test = |line: &&str| algorithms.iter().any(|name| line.ends_with(&format!(" {name}")));
+    for key in listed.stdout.lines().filter(of_test) {
+        home.write_secret("authorized", format!("{key}\n"));
+        // A key of RSA signs by each hash function that a server may ask for.
+        let accepted: &[&str] =
+            if key.starts_with("ssh-rsa") { &["rsa-sha2-256", "rsa-sha2-512"] } else { &["*"] };
+        for name in accepted {
+            let settings = format!("{authorized}\nPubkeyAcceptedAlgorithms {name}");
+            let asked = format!("PubkeyAcceptedAlgorithms={name}");
+            let words = ssh(&home, &settings, &["-o", &asked, "server.test", "echo", "logged", "in"]);
+            let words: Vec<_> = words.iter().map(String::as_str).collect();
+            let label = key.rsplit(' ').next().unwrap();
+            let done = under(&home, &[&server[..], &["--key", label]].concat(), &words);
+            let log = String::from_utf8_lossy(&home.read("sshd.log")).into_owned();
+            assert_eq!((done.code, &*done.stdout), (Some(0), "logged in\n"), "{key}: {}{log}", done.stderr);
+        }
+        // Signatures of files: by ssh-keygen with the agent, and as git asks bulla for them.
+        home.write("key.pub", key);
+        home.write("allowed", format!("me@example.org {key}\n"));
+        let verify = "ssh-keygen -Y verify -f allowed -I me@example.org -n file -s file.sig < file";
+        let verified = || {
+            Done::of(home.program("sh").args(["-c", verify])).exits(0).says("Good \"file\" signature");
+            fs::remove_file(home.path("file.sig")).unwrap();
+        };
+        let sign = ["-Y", "sign", "-n", "file", "-f", "key.pub", "file"];
+        under(&home, &server, &[&["ssh-keygen"][..], &sign].concat()).exits(0);
+        verified();
+        Done::of(home.command().env("BULLA_ADDR", "unix:socket").args(sign)).exits(0);
+        verified();
+    }
+    // A signature by SHA-1.
+    let mut command = home.command();
+    let agent = background(command.args(["agent", "--socket", "agent"]).args(server));
+    let key = blob_of(listed.stdout.lines().find(|line| line.ends_with(" rsa-2048")).unwrap());
+    let mut stream = UnixStream::connect(home.path("agent")).unwrap();
+    assert_eq!(ask_on(&mut stream, &sign_request(&key, b"SSHSIG of a file")), [5]);
+    drop((agent, serving));
 }
 
 #[test]

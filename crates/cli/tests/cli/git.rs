@@ -139,6 +139,28 @@ fn signatures_by_other_revoked_and_expired_keys_are_not_accepted() {
 }
 
 #[test]
+fn principals_are_matched_as_ssh_keygen_matches_them() {
+    let home = set_up();
+    let line = String::from_utf8(fs::read(home.path(".git/allowed_signers")).unwrap()).unwrap();
+    let (_, key) = line.trim_end().split_once(" namespaces=\"git\" ").unwrap();
+    let lines = ["a@b,*@c.org", "*@c.org,!a@* namespaces=\"git\"", "a@b valid-before=\"20200101Z\""];
+    home.write("allowed", lines.map(|line| format!("{line} {key}\n")).concat());
+    for (name, expected) in [
+        ("a@b", "a@b,*@c.org\na@b\n"),
+        ("d@c.org", "a@b,*@c.org\n*@c.org,!a@*\n"),
+        ("a@c.org", "a@b,*@c.org\n"),
+        ("d@b", ""),
+    ] {
+        let args = ["-Y", "match-principals", "-f", "allowed", "-I", name];
+        let theirs = Done::of(home.program("ssh-keygen").args(args));
+        let ours = home.run(args);
+        assert_eq!((&*ours.stdout, &*theirs.stdout), (expected, expected), "{name}: {}", theirs.stderr);
+        ours.exits(if expected.is_empty() { 255 } else { 0 });
+    }
+    home.run(["-Y", "match-principals", "-f", "allowed"]).exits(2);
+}
+
+#[test]
 fn setup_says_what_it_set_and_how_to_undo_it() {
     let home = Home::new();
     repository(&home);

@@ -232,10 +232,74 @@ fn revoked_keys_are_refused() {
     home.run(verify.iter().chain(&["key.pub"])).exits(1).says("is revoked");
     home.write("none", "nothing\n");
     home.run(verify.iter().chain(&["none"])).exits(2).complains("none: line 1: ");
-    Done::of(home.program("ssh-keygen").args(["-q", "-k", "-f", "krl", "key.pub"])).exits(0);
-    home.run(verify.iter().chain(&["krl"]))
-        .exits(2)
-        .complains("key revocation list in OpenSSH's binary form");
+}
+
+/// Makes a key revocation list of these lines (ssh-keygen(1), `KEY REVOCATION LISTS`).
+fn revoke(home: &Home, flags: &[&str], lines: &str) {
+    home.write("lines", lines);
+    Done::of(home.program("ssh-keygen").args(["-q", "-k", "-f", "krl"]).args(flags).arg("lines")).exits(0);
+}
+
+#[test]
+fn key_revocation_lists_of_ssh_keygen_are_read() {
+    let home = Home::new();
+    home.write("file", "content");
+    for name in ["ca", "key", "other"] {
+        their_key(&home, name, &["ed25519"]);
+    }
+    let sign = ["-q", "-s", "ca", "-I", "ann's laptop", "-z", "1000", "-n", "a@b", "key.pub"];
+    Done::of(home.program("ssh-keygen").args(sign)).exits(0);
+    allow(&home, &[("*@b cert-authority", "ca.pub"), ("a@b", "key.pub")]);
+    let line = |name: &str| String::from_utf8(home.read(&format!("{name}.pub"))).unwrap();
+    let print = |name: &str, kind: &str| {
+        let listed =
+            home.program("ssh-keygen").args(["-l", "-E", kind, "-f", &format!("{name}.pub")]).output();
+        let listed = String::from_utf8(listed.unwrap().stdout).unwrap();
+        listed.split(' ').nth(1).unwrap().to_owned()
+    };
+    let many: String = (0..400).map(|number| format!("serial: {}\n", 3 * number + 1)).collect();
+    let (by_ca, by_any, by_other): (&[&str], &[&str], &[&str]) =
+        (&["-s", "ca.pub"], &["-s", "none"], &["-s", "other.pub"]);
+    // What the list has, and whether it revokes the certificate and the key in it.
+    for (flags, lines, of_certificate, of_key) in [
+        (&[][..], line("other"), false, false),
+        (&[], line("key"), true, true),
+        (&[], line("ca"), true, false),
+        (&[], format!("sha256: {}\n", line("key")), true, true),
+        (&[], format!("hash: {}\n", print("key", "sha256")), true, true),
+        (&[], format!("hash: {}\n", print("other", "sha256")), false, false),
+        (&[], format!("sha1: {}\n", line("key")), true, true),
+        (&[], format!("sha1: {}\n", line("ca")), true, false),
+        (&[], format!("sha1: {}\n", line("other")), false, false),
+        (by_ca, "serial: 1000\n".to_owned(), true, false),
+        (by_any, "serial: 1000\n".to_owned(), true, false),
+        (by_other, "serial: 1000\n".to_owned(), false, false),
+        (by_ca, "serial: 999\nserial: 1001\n".to_owned(), false, false),
+        (by_ca, "serial: 900-1000\n".to_owned(), true, false),
+        (by_ca, "serial: 900-999\n".to_owned(), false, false),
+        // Every third number: 1000 is one of them. OpenSSH writes them as a bitmap.
+        (by_ca, many.clone(), true, false),
+        (by_ca, many.replace("serial: 1000\n", ""), false, false),
+        (by_ca, "id: ann's laptop\n".to_owned(), true, false),
+        (by_any, "id: ann's laptop\n".to_owned(), true, false),
+        (by_ca, "id: ann\n".to_owned(), false, false),
+    ] {
+        revoke(&home, flags, &lines);
+        for (name, is_revoked) in [("key-cert.pub", of_certificate), ("key", of_key)] {
+            let about = format!("{flags:?} {} {name}", lines.get(..60).unwrap_or(&lines));
+            signed_by_them(&home, name, "file");
+            let theirs = "ssh-keygen -Y verify -f allowed -I a@b -n file -r krl -s file.sig < file";
+            let theirs = Done::of(home.program("sh").args(["-c", theirs]));
+            assert_eq!(theirs.code == Some(0), !is_revoked, "{about}: {}", theirs.stderr);
+            let ours = home.run(["verify", "file", "--allowed-signers", "allowed", "--revoked", "krl"]);
+            assert_eq!(ours.code, Some(is_revoked.into()), "{about}: {}{}", ours.stdout, ours.stderr);
+            assert_eq!(ours.stdout.contains("is revoked"), is_revoked, "{about}: {}", ours.stdout);
+        }
+    }
+    let whole = home.read("krl");
+    home.write("krl", &whole[..whole.len() - 1]);
+    let verify = ["verify", "file", "--allowed-signers", "allowed", "--revoked", "krl"];
+    home.run(verify).exits(2).complains("krl: ").complains("in the key revocation list is malformed");
 }
 
 /// Runs git in `repository`, signing by ssh-keygen and verifying by the file `allowed`.

@@ -155,6 +155,27 @@ impl AllowedSigners {
     }
 }
 
+impl AllowedSigners {
+    /// The lists of principals that match a name, as they are in the file: those of each line that
+    /// is for this name. It looks at neither keys nor times.
+    ///
+    /// ```
+    /// use bulla_formats::ssh::AllowedSigners;
+    ///
+    /// let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGPJnjBqXlYtNvrsXqBrFThGFuoHYj6B1fTCJKTXv0Yr";
+    /// let lines = format!("me@example.org,*@example.net {key}\n*@example.org,!me@* {key}\n");
+    /// let allowed = AllowedSigners::parse(lines.as_bytes())?;
+    /// assert_eq!(allowed.matching("you@example.net"), ["me@example.org,*@example.net"]);
+    /// assert_eq!(allowed.matching("me@example.org"), ["me@example.org,*@example.net"]);
+    /// assert!(allowed.matching("me@example.com").is_empty());
+    /// # Ok::<(), bulla_formats::FormatError>(())
+    /// ```
+    pub fn matching(&self, principal: &str) -> Vec<&str> {
+        let lists = self.lines.iter().map(|line| &line.principals);
+        lists.filter(|list| list.matches(principal)).map(PatternList::as_str).collect()
+    }
+}
+
 impl AllowedSigner {
     fn parse(line: &str) -> Result<Self, FormatError> {
         let (principals, mut rest) = word(line)?;

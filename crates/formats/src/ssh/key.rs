@@ -3,6 +3,7 @@
 use std::fmt;
 
 use base64ct::{Base64, Base64Unpadded, Encoding as _};
+use bulla_kms::prehash::HashFunction;
 use bulla_kms::{Algorithm, PublicKey, transfer};
 use p256::elliptic_curve::sec1::ToSec1Point as _;
 use p384::pkcs8::DecodePublicKey as _;
@@ -147,22 +148,27 @@ impl SshKey {
     /// The form of one of our keys.
     ///
     /// # Errors
-    /// It is neither one of Ed25519 nor of P-256.
+    /// It is not one of Ed25519, ECDSA or RSA.
     pub fn of(key: &PublicKey) -> Result<Self, FormatError> {
-        let unsupported =
-            || FormatError::new(format!("is a {} key; OpenSSH gets Ed25519 and P-256 keys", key.algorithm()));
+        let unsupported = || {
+            FormatError::new(format!(
+                "is a {} key; OpenSSH gets Ed25519, ECDSA and RSA keys",
+                key.algorithm()
+            ))
+        };
         let data = match key.algorithm() {
             Algorithm::Ed25519 => {
                 let bytes = key.as_bytes().try_into().map_err(|_| unsupported())?;
                 KeyData::Ed25519(Ed25519PublicKey(bytes))
             }
-            Algorithm::EcdsaP256 => {
-                let point = p256::PublicKey::from_sec1_bytes(key.as_bytes()).map_err(|_| unsupported())?;
-                let point = point.to_sec1_point(false);
-                let key = EcdsaPublicKey::from_sec1_bytes(point.as_bytes()).map_err(|_| unsupported())?;
-                KeyData::Ecdsa(key)
+            algorithm if algorithm.is_rsa() => {
+                let numbers = rsa_numbers(key.as_bytes()).ok_or_else(unsupported)?;
+                KeyData::Rsa(rsa_key(&numbers).ok_or_else(unsupported)?)
             }
-            _ => return Err(unsupported()),
+            algorithm => {
+                let point = uncompressed(algorithm, key.as_bytes()).ok_or_else(unsupported)?;
+                KeyData::Ecdsa(EcdsaPublicKey::from_sec1_bytes(&point).map_err(|_| unsupported())?)
+            }
         };
         let mut blob = Vec::new();
         data.encode(&mut blob).map_err(|_| unsupported())?;
@@ -244,24 +250,54 @@ fn rsa_from_pem(text: &str) -> Option<RsaPublicKey> {
     if label != "PUBLIC KEY" || info.algorithm.oid != RSA {
         return None;
     }
-    let [n, e] = rsa_numbers(info.subject_public_key.as_bytes()?)?;
+    rsa_key(&rsa_numbers(info.subject_public_key.as_bytes()?)?)
+}
+
+/// A key of RSA with this modulus and this exponent.
+fn rsa_key([n, e]: &[Vec<u8>; 2]) -> Option<RsaPublicKey> {
     let number = |bytes: &[u8]| Mpint::from_positive_bytes(bytes).ok();
-    Some(RsaPublicKey { e: number(&e)?, n: number(&n)? })
+    Some(RsaPublicKey { e: number(e)?, n: number(n)? })
+}
+
+/// The point of a public key of ECDSA, uncompressed, as OpenSSH has it.
+fn uncompressed(algorithm: Algorithm, point: &[u8]) -> Option<Vec<u8>> {
+    Some(match algorithm {
+        Algorithm::EcdsaP256 => {
+            p256::PublicKey::from_sec1_bytes(point).ok()?.to_sec1_point(false).as_bytes().to_vec()
+        }
+        Algorithm::EcdsaP384 => {
+            p384::PublicKey::from_sec1_bytes(point).ok()?.to_sec1_point(false).as_bytes().to_vec()
+        }
+        Algorithm::EcdsaP521 => {
+            p521::PublicKey::from_sec1_bytes(point).ok()?.to_sec1_point(false).as_bytes().to_vec()
+        }
+        _ => return None,
+    })
 }
 
 /// A signature of OpenSSH from one of ours.
 pub(super) fn signature(key: &PublicKey, bytes: &[u8]) -> Result<Signature, FormatError> {
     let malformed = |_| FormatError::new("the key made a signature of another length");
-    let (algorithm, bytes) = match key.algorithm() {
-        Algorithm::EcdsaP256 => {
+    let curve = match key.algorithm() {
+        Algorithm::EcdsaP256 => Some(EcdsaCurve::NistP256),
+        Algorithm::EcdsaP384 => Some(EcdsaCurve::NistP384),
+        Algorithm::EcdsaP521 => Some(EcdsaCurve::NistP521),
+        _ => None,
+    };
+    let (algorithm, bytes) = match (key.algorithm(), curve) {
+        (_, Some(curve)) => {
             let mut pair = Vec::new();
             for number in bytes.chunks(bytes.len().div_ceil(2)) {
                 let number = Mpint::from_positive_bytes(number).map_err(malformed)?;
                 number.encode(&mut pair).map_err(|error| malformed(error.into()))?;
             }
-            (ssh_key::Algorithm::Ecdsa { curve: EcdsaCurve::NistP256 }, pair)
+            (ssh_key::Algorithm::Ecdsa { curve }, pair)
         }
-        _ => (ssh_key::Algorithm::Ed25519, bytes.to_vec()),
+        (Algorithm::Ed25519, None) => (ssh_key::Algorithm::Ed25519, bytes.to_vec()),
+        (algorithm, None) => {
+            let message = format!("OpenSSH has no signature of {algorithm} without a hash function's name");
+            return Err(FormatError::new(message));
+        }
     };
     Signature::new(algorithm, bytes).map_err(malformed)
 }
@@ -269,7 +305,7 @@ pub(super) fn signature(key: &PublicKey, bytes: &[u8]) -> Result<Signature, Form
 /// A signature of one of our keys, in the form that the protocols of SSH have.
 ///
 /// # Errors
-/// The key is neither one of Ed25519 nor of P-256, or the signature has another length.
+/// The key is neither one of Ed25519 nor of ECDSA, or the signature has another length.
 ///
 /// ```
 /// use bulla_formats::ssh::signature_blob;
@@ -283,6 +319,34 @@ pub(super) fn signature(key: &PublicKey, bytes: &[u8]) -> Result<Signature, Form
 pub fn signature_blob(key: &PublicKey, bytes: &[u8]) -> Result<Vec<u8>, FormatError> {
     let mut blob = Vec::new();
     let written = signature(key, bytes)?.encode(&mut blob);
+    written.map_err(|_| FormatError::new("the signature cannot be written"))?;
+    Ok(blob)
+}
+
+/// A signature of RSA by PKCS #1 version 1.5, in the form that the protocols of SSH have (RFC
+/// 8332).
+///
+/// # Errors
+/// OpenSSH has no signatures of RSA with this hash function.
+///
+/// ```
+/// use bulla_formats::ssh::rsa_signature_blob;
+/// use bulla_kms::prehash::HashFunction;
+///
+/// let blob = rsa_signature_blob(HashFunction::Sha512, &[7; 256])?;
+/// assert!(blob.starts_with(b"\0\0\0\x0crsa-sha2-512\0\0\x01\0\x07"));
+/// assert!(rsa_signature_blob(HashFunction::Sha384, &[7; 256]).is_err());
+/// # Ok::<(), bulla_formats::FormatError>(())
+/// ```
+pub fn rsa_signature_blob(hash: HashFunction, bytes: &[u8]) -> Result<Vec<u8>, FormatError> {
+    let hash = match hash {
+        HashFunction::Sha256 => HashAlg::Sha256,
+        HashFunction::Sha512 => HashAlg::Sha512,
+        _ => return Err(FormatError::new("OpenSSH has RSA with SHA-256 and with SHA-512")),
+    };
+    let mut blob = Vec::new();
+    let signature = Signature::new(ssh_key::Algorithm::Rsa { hash: Some(hash) }, bytes);
+    let written = signature.and_then(|signature| Ok(signature.encode(&mut blob)?));
     written.map_err(|_| FormatError::new("the signature cannot be written"))?;
     Ok(blob)
 }
@@ -427,7 +491,7 @@ impl SshSigner {
     pub(super) fn authority(&self) -> Option<&SshKey> {
         match self {
             Self::Key(_) => None,
-            Self::Certificate(certificate) => Some(&certificate.authority),
+            Self::Certificate(certificate) => Some(certificate.authority()),
         }
     }
 }
@@ -440,6 +504,8 @@ impl SshSigner {
 pub struct SshCertificate {
     blob: Vec<u8>,
     key: SshKey,
+    serial: u64,
+    key_id: Vec<u8>,
     kind: u32,
     principals: Vec<String>,
     valid_after: u64,
@@ -483,9 +549,9 @@ impl SshCertificate {
         for _ in 0..fields {
             Vec::<u8>::decode(reader).ok()?.encode(&mut key).ok()?;
         }
-        let _serial = u64::decode(reader).ok()?;
+        let serial = u64::decode(reader).ok()?;
         let kind = u32::decode(reader).ok()?;
-        let _key_id = Vec::<u8>::decode(reader).ok()?;
+        let key_id = Vec::<u8>::decode(reader).ok()?;
         let principals = Vec::<u8>::decode(reader).ok()?;
         let (valid_after, valid_before) = (u64::decode(reader).ok()?, u64::decode(reader).ok()?);
         let critical_options = Vec::<u8>::decode(reader).ok()?;
@@ -496,6 +562,8 @@ impl SshCertificate {
         let certificate = Self {
             blob: blob.to_vec(),
             key: SshKey::from_blob(&key).ok()?,
+            serial,
+            key_id,
             kind,
             principals: strings(&principals)?,
             valid_after,
@@ -509,6 +577,20 @@ impl SshCertificate {
     /// Whether the certificate is for people, and asks for nothing that is unknown here.
     pub(super) fn is_plain(&self) -> bool {
         self.kind == USER && self.critical_options.is_empty()
+    }
+
+    /// The number by which it can be revoked.
+    pub(super) fn serial(&self) -> u64 {
+        self.serial
+    }
+
+    /// Its name, which need not be a text.
+    pub(super) fn key_id(&self) -> &[u8] {
+        &self.key_id
+    }
+
+    pub(super) fn authority(&self) -> &SshKey {
+        &self.authority
     }
 
     pub(super) fn principals(&self) -> &[String] {

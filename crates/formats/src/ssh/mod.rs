@@ -7,12 +7,13 @@
 mod allowed_signers;
 mod certificate;
 mod key;
+mod krl;
 mod patterns;
 mod revoked;
 
 pub use self::allowed_signers::{AllowedSigners, Refusal, parse_time};
 pub use self::certificate::NewSshCertificate;
-pub use self::key::{SshCertificate, SshKey, SshSigner, signature_blob};
+pub use self::key::{SshCertificate, SshKey, SshSigner, rsa_signature_blob, signature_blob};
 pub use self::patterns::MAX_PRINCIPAL_LEN;
 pub use self::revoked::RevokedKeys;
 
@@ -80,7 +81,7 @@ pub fn check_namespace(namespace: &str) -> Result<(), FormatError> {
 /// Signs the SHA-512 digest of a file in a namespace, and writes the signature.
 ///
 /// # Errors
-/// The signer's key is neither one of Ed25519 nor of P-256; the namespace is not possible; the
+/// The signer's key is neither one of Ed25519 nor of ECDSA; the namespace is not possible; the
 /// errors of the signer.
 ///
 /// ```

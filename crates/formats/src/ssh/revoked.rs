@@ -1,10 +1,9 @@
-//! Lists of revoked keys: a public key on each line, as `ssh-keygen -Y verify -r` takes them.
+//! Lists of revoked keys, as `ssh-keygen -Y verify -r` takes them: a public key on each line, or a
+//! key revocation list in OpenSSH's binary form.
 
 use super::key::{SshKey, SshSigner};
+use super::krl::RevocationList;
 use crate::error::FormatError;
-
-/// What OpenSSH's binary lists begin with.
-const KRL: &[u8] = b"SSHKRL\n\0";
 
 /// Keys that nobody trusts any more.
 ///
@@ -19,18 +18,19 @@ const KRL: &[u8] = b"SSHKRL\n\0";
 #[derive(Clone, Debug, Default)]
 pub struct RevokedKeys {
     keys: Vec<SshKey>,
+    list: RevocationList,
 }
 
 impl RevokedKeys {
-    /// Reads a list. Empty lines and lines that begin with `#` are skipped.
+    /// Reads a list. Empty lines and lines that begin with `#` are skipped. The binary form is what
+    /// `ssh-keygen -k` writes: keys, fingerprints, and certificates by serial number or name.
     ///
     /// # Errors
-    /// A line is no public key: a list that is half understood would let keys pass.
+    /// A line is no public key, or the binary list is malformed or has something critical that is
+    /// unknown here: a list that is half understood would let keys pass.
     pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
-        if bytes.starts_with(KRL) {
-            let message = "it is a key revocation list in OpenSSH's binary form, which bulla does not read: \
-                give a list with a public key on each line";
-            return Err(FormatError::new(message));
+        if RevocationList::begins_like_one(bytes) {
+            return Ok(Self { keys: Vec::new(), list: RevocationList::parse(bytes)? });
         }
         let text = str::from_utf8(bytes).map_err(|_| FormatError::new("it is not UTF-8"))?;
         let lines = text.lines().enumerate().map(|(number, line)| (number, line.trim()));
@@ -38,12 +38,13 @@ impl RevokedKeys {
         let key = |(number, line): (usize, &str)| {
             SshKey::parse(line).map_err(|error| FormatError::new(format!("line {}: {error}", number + 1)))
         };
-        Ok(Self { keys: keys.map(key).collect::<Result<_, _>>()? })
+        Ok(Self { keys: keys.map(key).collect::<Result<_, _>>()?, list: RevocationList::default() })
     }
 
-    /// Whether the list has the signer's key, or the key of the authority that vouches for it.
+    /// Whether the list has the signer's key, its certificate, or the key of the authority that
+    /// vouches for it.
     pub fn revokes(&self, signer: &SshSigner) -> bool {
         let is_in = |key: &SshKey| self.keys.contains(key);
-        is_in(signer.key()) || signer.authority().is_some_and(is_in)
+        is_in(signer.key()) || signer.authority().is_some_and(is_in) || self.list.revokes(signer)
     }
 }

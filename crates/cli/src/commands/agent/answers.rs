@@ -2,11 +2,11 @@
 
 use super::lock::Lock;
 use super::message::{Answer, Identity, Request, Signed, Use, signed_by_openssh};
-use crate::commands::ssh_keys::{SshSigningKey, is_for_users, name_of, unusable};
+use crate::commands::ssh_keys::{SshSigningKey, is_for_users, name_of};
 use crate::diagnostics::note_line;
 use crate::error::{Error, Result};
 use crate::store::KeySource;
-use bulla_formats::ssh::signature_blob;
+use bulla_kms::prehash::HashFunction;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
@@ -48,7 +48,7 @@ impl Agent {
             Some(Request::Identities) if self.lock.is_locked() => Ok(Answer::Identities(Vec::new())),
             Some(Request::Identities) => self.identities(),
             Some(Request::Sign { .. }) if self.lock.is_locked() => Ok(Answer::Failure),
-            Some(Request::Sign { key, data }) => self.sign(&key, &data, *used),
+            Some(Request::Sign { key, data, rsa_hash }) => self.sign(&key, &data, rsa_hash, *used),
             Some(Request::Bind(by)) => {
                 // What follows on a forwarded connection comes from the server: it cannot take this
                 // back.
@@ -112,21 +112,28 @@ impl Agent {
         }
     }
 
-    fn sign(&self, key: &[u8], data: &[u8], used: Use) -> Result<Answer> {
+    fn sign(&self, key: &[u8], data: &[u8], rsa_hash: Option<HashFunction>, used: Use) -> Result<Answer> {
         let Some(offered) = self.find(key)? else { return Ok(Answer::Failure) };
         if let Some(refusal) = self.refusal(&offered, data, used) {
             note_line(&refusal);
             return Ok(Answer::Failure);
         }
+        if offered.is_rsa() && rsa_hash.is_none() {
+            let name = &offered.name;
+            note_line(&format!(
+                "somebody asked the key {name} of RSA for a signature by SHA-1, which is broken"
+            ));
+            return Ok(Answer::Failure);
+        }
         let id = offered.version.key_id().to_string();
         let source = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        let signature = source.open_to_sign(&id)?.sign(&id, data)?;
-        if signature.key != offered.version {
+        let hash = rsa_hash.unwrap_or(HashFunction::Sha512);
+        let (version, blob) = offered.sign(&*source.open_to_sign(&id)?, &id, data, hash)?;
+        if version != offered.version {
             let message = "has rotated since OpenSSH asked for its keys";
             return Err(Error::new("wrong_version", message).about(offered.name).hint("connect again"));
         }
-        let blob = signature_blob(&offered.public_key, &signature.bytes);
-        Ok(Answer::Signature(blob.map_err(|error| unusable(&offered.name, &error))?))
+        Ok(Answer::Signature(blob))
     }
 
     /// Why a key does not sign this data, if it does not.

@@ -3,6 +3,7 @@
 //! The agent does not add, remove or constrain keys: the answer to such a request is a failure, as
 //! the protocol asks for requests that an agent does not know.
 
+use bulla_kms::prehash::HashFunction;
 use ssh_encoding::{Decode as _, Encode as _};
 use zeroize::Zeroizing;
 
@@ -15,7 +16,9 @@ pub(super) const SIGN_RESPONSE: u8 = 14;
 const LOCK: u8 = 22;
 const UNLOCK: u8 = 23;
 const EXTENSION: u8 = 27;
-/// The flag of a request that asks for a signature of RSA by SHA-512 (section 3.6.1).
+/// The flags of a request that ask for a signature of RSA by SHA-256 and by SHA-512 (section
+/// 3.6.1). Without them, a program asks for SHA-1.
+const RSA_SHA2_256: u32 = 2;
 pub(super) const RSA_SHA2_512: u32 = 4;
 /// The extension by which `ssh` says for which session it uses a connection (OpenSSH's
 /// `PROTOCOL.agent`, section 1).
@@ -29,9 +32,9 @@ pub(super) const MAX_LEN: usize = 256 * 1024;
 pub(super) enum Request {
     /// For all keys.
     Identities,
-    /// To sign `data` with the key in the form of OpenSSH. The flags are not kept: they choose a
-    /// hash function for RSA keys, which the agent does not offer.
-    Sign { key: Vec<u8>, data: Vec<u8> },
+    /// To sign `data` with the key in the form of OpenSSH. `rsa_hash` is the hash function for a
+    /// key of RSA; none if the program asks for SHA-1.
+    Sign { key: Vec<u8>, data: Vec<u8>, rsa_hash: Option<HashFunction> },
     /// To offer no keys from now on.
     Lock(Zeroizing<Vec<u8>>),
     /// To offer keys again.
@@ -60,8 +63,14 @@ impl Request {
             REQUEST_IDENTITIES => Self::Identities,
             SIGN_REQUEST => {
                 let (key, data) = (field()?, field()?);
-                u32::decode(reader).ok()?;
-                Self::Sign { key, data }
+                let flags = u32::decode(reader).ok()?;
+                // As in OpenSSH, SHA-256 goes first if a program asks for both.
+                let rsa_hash = match flags {
+                    flags if flags & RSA_SHA2_256 != 0 => Some(HashFunction::Sha256),
+                    flags if flags & RSA_SHA2_512 != 0 => Some(HashFunction::Sha512),
+                    _ => None,
+                };
+                Self::Sign { key, data, rsa_hash }
             }
             LOCK => Self::Lock(field()?.into()),
             UNLOCK => Self::Unlock(field()?.into()),
@@ -187,9 +196,14 @@ mod tests {
 
     #[test]
     fn requests_are_read_whole_or_not_at_all() {
-        let sign = [&[SIGN_REQUEST][..], &field(b"key"), &field(b"data"), &[0; 4]].concat();
-        let parsed = Request::Sign { key: b"key".to_vec(), data: b"data".to_vec() };
-        assert_eq!(Request::parse(&sign), Some(parsed));
+        let with =
+            |flags: u8| [&[SIGN_REQUEST][..], &field(b"key"), &field(b"data"), &[0, 0, 0, flags]].concat();
+        let (sha256, sha512) = (Some(HashFunction::Sha256), Some(HashFunction::Sha512));
+        for (flags, rsa_hash) in [(0, None), (1, None), (2, sha256), (4, sha512), (6, sha256)] {
+            let parsed = Request::Sign { key: b"key".to_vec(), data: b"data".to_vec(), rsa_hash };
+            assert_eq!(Request::parse(&with(flags)), Some(parsed), "{flags}");
+        }
+        let sign = with(0);
         for len in 0..sign.len() {
             assert_eq!(Request::parse(&sign[..len]), None, "{len}");
         }

@@ -15,6 +15,7 @@ use crate::store::KeySource;
 use bulla_files::{escape_path, escape_text, folder_of};
 use bulla_formats::ssh::{self, AllowedSigners, RevokedKeys, SshKey, SshSignature, SshSigner};
 use bulla_formats::{ContentHasher, Coverage, FormatError};
+use bulla_kms::prehash::HashFunction;
 use bulla_kms::{Attestation, Timestamp};
 use std::ffi::OsString;
 use std::fs::File;
@@ -39,6 +40,7 @@ pub(crate) fn answer(words: Vec<OsString>) -> ExitCode {
     let done = match args.mode {
         SshKeygenMode::Sign => sign(&args),
         SshKeygenMode::FindPrincipals => find_principals(&args),
+        SshKeygenMode::MatchPrincipals => match_principals(&args),
         SshKeygenMode::Verify | SshKeygenMode::CheckNovalidate => verify(&args),
     };
     match done {
@@ -164,9 +166,9 @@ impl PrivateKey {
             Self::Source(found) => {
                 let (source, key) = &**found;
                 let version = key.version.to_string();
-                let signature = source.open_to_sign(&version)?.sign(&version, message)?;
-                ssh::signature_blob(&key.public_key, &signature.bytes)
-                    .map_err(|error| Error::new("not_signed", error.to_string()))
+                let keys = source.open_to_sign(&version)?;
+                // By SHA-512, as ssh-keygen signs files with RSA.
+                Ok(key.sign(&*keys, &version, message, HashFunction::Sha512)?.1)
             }
         }
     }
@@ -234,6 +236,20 @@ fn find_principals(args: &SshKeygenArgs) -> Result<()> {
     let mut out = Out::stdout();
     for principal in found {
         out.line(escape_text(&principal))?;
+    }
+    out.flush()
+}
+
+/// Prints the lists of principals that are for a name, one a line.
+fn match_principals(args: &SshKeygenArgs) -> Result<()> {
+    let allowed = read_allowed(args)?;
+    let found = allowed.matching(required(args.principal.as_deref()));
+    if found.is_empty() {
+        return Err(Error::new("no_principal", "No principal matched."));
+    }
+    let mut out = Out::stdout();
+    for principals in found {
+        out.line(escape_text(principals))?;
     }
     out.flush()
 }
