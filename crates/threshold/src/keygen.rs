@@ -363,6 +363,16 @@ impl KeyGeneration {
         (3, self.board.missing("confirmation", 0, &self.members))
     }
 
+    /// Returns the share that is refreshed, if it is a refresh.
+    pub fn old_share(&self) -> Option<&KeyShare> {
+        self.old.as_ref()
+    }
+
+    /// Returns the [`KeyShare::shares_id`] of the new shares, once this participant has one.
+    pub fn shares_id(&self) -> Option<SessionId> {
+        self.share.as_ref().map(KeyShare::shares_id)
+    }
+
     /// Returns the public key, once this participant has a share.
     pub fn public_key(&self) -> Option<PublicKey> {
         self.share.as_ref().map(KeyShare::public_key)

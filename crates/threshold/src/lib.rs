@@ -12,6 +12,7 @@
 //! - [`KeyGeneration`] makes a key without a dealer, and refreshes the shares of a key. [`deal`]
 //!   splits a key that somebody has. [`Repair`] gives back a lost share.
 //! - [`SigningSession`] signs. Its nonces exist in memory alone and are used once.
+//! - [`NonceStock`] and [`combine`] sign in one round trip, for machines that are always there.
 //! - A [`Message`] is one line of text, bound to its session, and reaches the others by any
 //!   channel. Whoever sends a wrong one is named in the error: [`ThresholdError::culprits`].
 //!
@@ -33,6 +34,7 @@ mod participant;
 mod repair;
 mod share;
 mod signing;
+mod stock;
 
 pub use board::Receipt;
 pub use dealer::{deal, take_dealt};
@@ -44,6 +46,10 @@ pub use participant::{Card, ParticipantKeys};
 pub use repair::Repair;
 pub use share::{KeyShare, reconstruct};
 pub use signing::{MAX_JOB_LEN, MAX_STEPS, SigningSession, Waiting};
+pub use stock::{
+    MAX_READY_NONCES, Nonce, NonceCommitments, NonceId, NonceStock, OrderShare, ReadyNonce, SigningOrder,
+    combine,
+};
 
 #[cfg(test)]
 mod tests;

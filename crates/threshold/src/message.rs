@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{ErrorCode, Result, ThresholdError};
 use crate::group::Group;
 use crate::participant::{Card, ParticipantKeys};
+use crate::share::public_digest;
 
 /// The longest line of a message in bytes.
 pub const MAX_MESSAGE_LEN: usize = 256 << 10;
@@ -99,6 +100,7 @@ impl FromStr for Encrypted {
 }
 
 serde_as_text!(SessionId, Encrypted);
+pub(crate) use serde_as_text;
 
 /// What a message says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,6 +125,9 @@ pub(crate) enum MessageContent {
     },
     /// Opens a session: the members get new shares of the same key.
     Refresh { group: SessionId, shares: SessionId, members: Vec<Name>, nonce: SessionId },
+    /// The sender offers the repair of a lost share: it says which shares the group has now, and
+    /// who could help. It opens no session.
+    RepairOffer { group: SessionId, shares: SessionId, lost: Name, helpers: Vec<Name> },
     /// Opens a session: the helpers repair the share of a participant who lost it.
     Repair { group: SessionId, shares: SessionId, helpers: Vec<Name>, nonce: SessionId },
     /// A part of the lost share, for each helper.
@@ -149,6 +154,7 @@ impl MessageContent {
             Self::Confirmation { .. } => "confirmation",
             Self::Dealt { .. } => "dealt",
             Self::Refresh { .. } => "refresh",
+            Self::RepairOffer { .. } => "repair-offer",
             Self::Repair { .. } => "repair",
             Self::RepairDelta { .. } => "repair-delta",
             Self::RepairSigma { .. } => "repair-sigma",
@@ -286,6 +292,32 @@ impl Message {
                 | MessageContent::Request { .. }
         );
         opens.then(|| self.digest())
+    }
+
+    /// Returns the [`KeyShare::shares_id`](crate::KeyShare::shares_id) that the sender confirms to
+    /// have a share of, if the message is a confirmation.
+    pub fn confirms(&self) -> Option<SessionId> {
+        match self.content() {
+            MessageContent::Confirmation { public } => Some(public_digest(public)),
+            _ => None,
+        }
+    }
+
+    /// Returns who keeps a share, if the message opens a refresh.
+    pub fn refreshed_members(&self) -> Option<&[Name]> {
+        match self.content() {
+            MessageContent::Refresh { members, .. } => Some(members),
+            _ => None,
+        }
+    }
+
+    /// Returns whose share is to be repaired, if the message offers that or asks for it.
+    pub fn lost_by(&self) -> Option<&Name> {
+        match self.content() {
+            MessageContent::RepairOffer { lost, .. } => Some(lost),
+            MessageContent::Repair { .. } => Some(self.sender()),
+            _ => None,
+        }
     }
 
     /// The digest of the message without its signature.

@@ -37,7 +37,8 @@ use crate::share::{KeyShare, public_digest};
 /// let helpers = [ann.holder().clone(), bob.holder().clone()];
 ///
 /// // Carol has no share any more. Ann tells her which shares the group has now.
-/// let request = Repair::request(&keys[2], &proposal, ann.shares_id(), &helpers)?;
+/// let offer = Repair::offer(&keys[0], &ann, lost.holder(), &helpers)?;
+/// let request = Repair::accept(&keys[2], &proposal, &offer)?;
 /// let mut sides = [
 ///     Repair::help(&keys[0], ann, &request)?,
 ///     Repair::help(&keys[1], bob, &request)?,
@@ -67,6 +68,50 @@ pub struct Repair {
 }
 
 impl Repair {
+    /// Makes the message by which a participant offers to repair another one's share. It says
+    /// which shares the group has now, which the one who lost a share cannot know.
+    ///
+    /// # Errors
+    /// [`ErrorCode::InvalidArgument`] if the helpers are too few, or one of them has no share now,
+    /// or the one who lost the share has none since a refresh.
+    pub fn offer(keys: &ParticipantKeys, share: &KeyShare, lost: &Name, helpers: &[Name]) -> Result<Message> {
+        check_card(keys, share.group())?;
+        if let Some(name) = std::iter::once(lost).chain(helpers).find(|name| !share.is_member(name)) {
+            let text = format!("{name} has no share now: a refresh left {name} out, or it is another group");
+            return Err(ThresholdError::new(ErrorCode::InvalidArgument, text));
+        }
+        check_helpers(share.group(), lost, helpers)?;
+        let content = MessageContent::RepairOffer {
+            group: share.group_id(),
+            shares: share.shares_id(),
+            lost: lost.clone(),
+            helpers: helpers.to_vec(),
+        };
+        Message::sign(keys, share.group_id(), content)
+    }
+
+    /// Asks for the repair that somebody offered, as [`Repair::request`] does.
+    ///
+    /// # Errors
+    /// Those of [`Repair::request`]; [`ErrorCode::BadSignature`]; [`ErrorCode::WrongSession`] if
+    /// the offer is for another group; [`ErrorCode::InvalidArgument`] if it is for somebody else.
+    pub fn accept(keys: &ParticipantKeys, proposal: &Message, offer: &Message) -> Result<Message> {
+        let MessageContent::RepairOffer { group: id, shares, lost, helpers } = offer.content() else {
+            let text = format!("the message does not offer a repair: it is a {}", offer.kind());
+            return Err(ThresholdError::new(ErrorCode::InvalidArgument, text));
+        };
+        let group = Group::of(proposal)?;
+        offer.verify(group.card(offer.sender()).ok_or_else(|| stranger(offer.sender()))?)?;
+        if *id != proposal.digest() {
+            return Err(ThresholdError::new(ErrorCode::WrongSession, "the offer is for another group"));
+        }
+        if lost != keys.name() {
+            let text = format!("the share of {lost} is to be repaired, and not that of {}", keys.name());
+            return Err(ThresholdError::new(ErrorCode::InvalidArgument, text));
+        }
+        Self::request(keys, proposal, *shares, helpers)
+    }
+
     /// Makes the message by which a participant who lost a share asks for its repair. `shares` is
     /// the [`KeyShare::shares_id`] of the helpers.
     ///
@@ -95,6 +140,20 @@ impl Repair {
     /// # Errors
     /// [`ErrorCode::InvalidArgument`], [`ErrorCode::BadSignature`], [`ErrorCode::WrongSession`].
     pub fn help(keys: &ParticipantKeys, share: KeyShare, request: &Message) -> Result<Self> {
+        Self::resume(keys, share, request, [])
+    }
+
+    /// Helps as [`Repair::help`] does, and goes on where an earlier process stopped. `sent` has
+    /// the messages of that process: its own first message is never made twice.
+    ///
+    /// # Errors
+    /// Those of [`Repair::help`] and of [`Repair::receive`].
+    pub fn resume<'a>(
+        keys: &ParticipantKeys,
+        share: KeyShare,
+        request: &Message,
+        sent: impl IntoIterator<Item = &'a Message>,
+    ) -> Result<Self> {
         let proposal = share.proposal().clone();
         let mut this = Self::open(keys, &proposal, request)?;
         share.check_shares(proposal.digest(), this.shares)?;
@@ -102,23 +161,33 @@ impl Repair {
             let text = format!("{} is not asked to help, or {} has no share now", this.me, this.lost);
             return Err(ThresholdError::new(ErrorCode::InvalidArgument, text));
         }
-        let group = &this.board.group;
+        for message in sent {
+            this.receive(message)?;
+        }
+        if this.board.get("repair-delta", 0, &this.me).is_none() {
+            this.send_delta(keys, &share)?;
+        }
+        this.share = Some(share);
+        Ok(this)
+    }
+
+    /// Splits what this helper contributes, one part for each helper.
+    fn send_delta(&mut self, keys: &ParticipantKeys, share: &KeyShare) -> Result<()> {
+        let group = &self.board.group;
         let helpers: Vec<_> =
-            this.helpers.iter().map(|name| group.identifier(name)).collect::<Result<_>>()?;
-        let lost = group.identifier(&this.lost)?;
+            self.helpers.iter().map(|name| group.identifier(name)).collect::<Result<_>>()?;
+        let lost = group.identifier(&self.lost)?;
         let deltas =
             repairable::repair_share_part1::<Ed25519Sha512, _>(&helpers, share.key(), &mut OsRng, lost)
                 .map_err(|error| group.blame(&error, "the repair"))?;
-        let mut encrypted = BTreeMap::new();
-        for name in &this.helpers {
+        let mut shares = BTreeMap::new();
+        for name in &self.helpers {
             let secret = Zeroizing::new(deltas[&group.identifier(name)?].serialize());
             let card = group.card(name).ok_or_else(|| stranger(name))?;
-            let context = this.board.context("repair-delta", &this.me, name);
-            encrypted.insert(name.clone(), Encrypted(card.encrypt(&secret, &context)?));
+            let context = self.board.context("repair-delta", &self.me, name);
+            shares.insert(name.clone(), Encrypted(card.encrypt(&secret, &context)?));
         }
-        this.board.send(keys, MessageContent::RepairDelta { shares: encrypted })?;
-        this.share = Some(share);
-        Ok(this)
+        self.board.send(keys, MessageContent::RepairDelta { shares })
     }
 
     /// Waits for the helpers, as the participant who asked.
@@ -250,6 +319,41 @@ impl Repair {
     /// Returns all messages of the session so far, its own and the others', with the request.
     pub fn messages(&self) -> impl Iterator<Item = &Message> {
         std::iter::once(&self.request).chain(self.board.all())
+    }
+
+    /// Returns the [`KeyShare::shares_id`] of the group's shares.
+    pub fn shares_id(&self) -> SessionId {
+        self.shares
+    }
+
+    /// Returns who lost the share.
+    pub fn lost(&self) -> &Name {
+        &self.lost
+    }
+
+    /// Returns who helps.
+    pub fn helpers(&self) -> &[Name] {
+        &self.helpers
+    }
+
+    /// Returns the group.
+    pub fn group(&self) -> &Group {
+        &self.board.group
+    }
+
+    /// Returns the session.
+    pub fn session(&self) -> SessionId {
+        self.board.session
+    }
+
+    /// Returns the helpers whose messages are still missing: the first ones, or else the second.
+    /// Nobody is missing when the one who lost the share has what is needed.
+    pub fn waits_for(&self) -> Vec<Name> {
+        let first = self.board.missing("repair-delta", 0, &self.helpers);
+        if !first.is_empty() {
+            return first;
+        }
+        self.board.missing("repair-sigma", 0, &self.helpers)
     }
 
     #[cfg(test)]

@@ -298,6 +298,137 @@ fn making_a_key_continues_after_a_restored_folder_and_refuses_what_cannot_be_con
     assert_eq!(key("ann"), key("bob"));
 }
 
+const REFRESH: &str = "releases.refresh.threshold";
+const REPAIR: &str = "releases.repair.threshold";
+
+/// A person joins what a file began: whether it is complete, for that person.
+#[track_caller]
+fn join(home: &Home, name: &str, file: &str) -> bool {
+    run(home, name, &["join", file, "--yes", "--json"]).exits(0).json()[0]["complete"] == true
+}
+
+/// Two people sign `app`, one of whom has asked.
+#[track_caller]
+fn signs_together(home: &Home, requester: &str, other: &str) {
+    let mut talk = Talk::start(home, requester, &["sign", "app"]);
+    talk.says("waiting");
+    run(home, other, &["approve", "app.threshold", "--yes"]).exits(0);
+    talk.type_line("");
+    talk.says("signed");
+    talk.ends();
+    home.run(["verify", "app", "--public-key", "releases.pub"]).exits(0).says("app: OK");
+}
+
+#[test]
+fn a_refresh_moves_everybody_or_nobody_and_takes_a_share_from_the_one_left_out() {
+    let home = Home::new();
+    make_group(&home, "2-of-3");
+    home.write("app", "content");
+    run(&home, "ann", &["refresh", "releases", "--leave-out", "ann"])
+        .exits(2)
+        .complains("leave yourself out");
+    run(&home, "ann", &["refresh", "releases", "--leave-out", "dave"])
+        .exits(2)
+        .complains("dave has no share");
+    run(&home, "ann", &["refresh", "releases"]).exits(0).says("round 1 of 3 waits for bob, carol");
+    run(&home, "ann", &["refresh", "releases"]).exits(2).complains("another refresh of this group has begun");
+    run(&home, "ann", &["list"]).exits(0).says("a refresh has begun");
+    assert!(!join(&home, "bob", REFRESH));
+    assert!(!join(&home, "carol", REFRESH));
+    assert!(!join(&home, "ann", REFRESH));
+    // Everybody has joined, nobody has confirmed: the old shares sign.
+    signs_together(&home, "ann", "bob");
+    copy_folder(&home.path("bob"), &home.path("bob.before"));
+    assert!(!join(&home, "bob", REFRESH));
+    assert!(!join(&home, "carol", REFRESH));
+    // Bob and carol have confirmed, so ann has all that she needs, and they have the file with her
+    // confirmation before her old share is replaced.
+    assert!(join(&home, "ann", REFRESH));
+    run(&home, "ann", &["list"]).exits(0).says("epoch 1");
+    let mut bob = Talk::start(&home, "bob", &["sign", "app"]);
+    bob.says("waiting");
+    run(&home, "ann", &["approve", "app.threshold", "--yes"])
+        .exits(2)
+        .complains("older or newer shares of this key")
+        .complains("run `bulla threshold join` on the file of the refresh");
+    bob.kill();
+    // A folder from before the confirmation goes on, too.
+    copy_folder(&home.path("bob.before"), &home.path("bob"));
+    assert!(join(&home, "bob", REFRESH));
+    assert!(join(&home, "bob", REFRESH), "it says so again");
+    signs_together(&home, "bob", "ann");
+    assert!(join(&home, "carol", REFRESH));
+    signs_together(&home, "carol", "bob");
+
+    // Carol leaves. Bob gives his part up first, and then the two agree.
+    fs::remove_file(home.path(REFRESH)).unwrap();
+    run(&home, "ann", &["refresh", "releases", "--leave-out", "carol"]).exits(0).says("waits for bob");
+    run(&home, "carol", &["join", REFRESH, "--yes"])
+        .exits(2)
+        .complains("carol gets no share in this refresh");
+    let no = person(&home, "bob").args(["join", REFRESH]).stdin(Stdio::null()).output();
+    Done::from(no.unwrap()).exits(2).complains("no share       carol").complains("you did not type yes");
+    let begun = home.read(REFRESH);
+    assert!(!join(&home, "bob", REFRESH));
+    run(&home, "bob", &["refresh", "releases", "--cancel"]).exits(0).complains("your share is as before");
+    run(&home, "bob", &["refresh", "releases", "--cancel"]).exits(2).complains("no refresh of this group");
+    run(&home, "bob", &["join", REFRESH, "--yes"]).exits(2).complains("your part of it is missing");
+    // Nobody has seen that part of his.
+    home.write(REFRESH, begun);
+    for (name, complete) in [("bob", false), ("ann", false), ("bob", true), ("ann", true)] {
+        assert_eq!(join(&home, name, REFRESH), complete, "{name}");
+    }
+    signs_together(&home, "ann", "bob");
+    run(&home, "bob", &["list"]).exits(0).says("2 of 2 sign (ann, bob)").says("epoch 2");
+    let mut ann = Talk::start(&home, "ann", &["sign", "app"]);
+    ann.says("waiting");
+    run(&home, "carol", &["approve", "app.threshold", "--yes"]).exits(2).complains("older or newer shares");
+    ann.kill();
+    run(&home, "ann", &["repair", "releases", "--for", "carol"]).exits(2).complains("carol has no share now");
+}
+
+#[test]
+fn a_lost_share_is_repaired_by_the_others() {
+    let home = Home::new();
+    make_group(&home, "2-of-3");
+    home.write("app", "content");
+    fs::remove_file(home.path("carol/threshold/releases.share")).unwrap();
+    run(&home, "carol", &["list"]).exits(0).complains("you have no share of any key");
+    run(&home, "ann", &["repair", "releases", "--for", "ann"]).exits(2).complains("it is not lost");
+    let few = ["repair", "releases", "--for", "carol", "--helper", "ann"];
+    run(&home, "ann", &few).exits(2).complains("a share is repaired by at least 2 others");
+    run(&home, "ann", &["repair", "releases", "--for", "carol"])
+        .exits(0)
+        .says("round 1 of 4 waits for carol");
+    run(&home, "bob", &["join", REPAIR, "--yes"]).exits(2).complains("carol must ask for the repair first");
+    let no = person(&home, "carol").args(["join", REPAIR]).stdin(Stdio::null()).output();
+    Done::from(no.unwrap()).exits(2).complains("ann, bob help you").complains("you did not type yes");
+    run(&home, "carol", &["join", REPAIR, "--yes"]).exits(0).says("round 2 of 4 waits for ann, bob");
+    let asked = home.read(REPAIR);
+    let no = person(&home, "ann").args(["join", REPAIR]).stdin(Stdio::null()).output();
+    Done::from(no.unwrap()).exits(2).complains("Did carol tell you so");
+    run(&home, "ann", &["join", REPAIR, "--yes"]).exits(0).says("round 3 of 4 waits for bob");
+    // A file from before ann's answer comes back to her: she says the same again.
+    let answer = |file: &[u8]| {
+        let text = String::from_utf8(file.to_vec()).unwrap();
+        text.lines().find(|line| line.starts_with("bulla-threshold-v1:repair-delta:")).map(str::to_owned)
+    };
+    let answered = answer(&home.read(REPAIR));
+    assert!(answered.is_some());
+    home.write(REPAIR, asked);
+    run(&home, "ann", &["join", REPAIR]).exits(0).says("round 3 of 4 waits for bob");
+    assert_eq!(answer(&home.read(REPAIR)), answered);
+    run(&home, "bob", &["join", REPAIR, "--yes"]).exits(0).says("waits for ann");
+    run(&home, "ann", &["join", REPAIR]).exits(0).says("round 4 of 4 waits for carol");
+    let last = home.read(REPAIR);
+    run(&home, "carol", &["join", REPAIR]).exits(0).says("you have your share of releases again");
+    run(&home, "carol", &["join", REPAIR]).exits(0).says("you have your share of releases again");
+    signs_together(&home, "carol", "bob");
+    // What carol asked for is of no use to anybody else.
+    home.write("for-bob", last);
+    run(&home, "bob", &["join", "for-bob"]).exits(0).says("waits for carol");
+}
+
 #[test]
 fn what_is_wrong_with_a_file_or_a_group_is_said() {
     let home = Home::new();

@@ -45,6 +45,8 @@ pub(crate) enum ThresholdCommand {
     Join(ThresholdJoinArgs),
     List(ThresholdListArgs),
     ExportPublic(ThresholdExportPublicArgs),
+    Refresh(ThresholdRefreshArgs),
+    Repair(ThresholdRepairArgs),
     Sign(ThresholdSignArgs),
     Approve(ThresholdApproveArgs),
 }
@@ -123,7 +125,7 @@ pub(crate) struct ThresholdNewArgs {
     pub(crate) report: ReportArgs,
 }
 
-/// Join a group, and go on with making its key
+/// Join a group, and go on with making its key, with a refresh or with a repair
 ///
 /// bulla shows who is in the group, and asks whether these are the right people. It adds your part
 /// to FILE: send it to the others again. Repeat this with what comes back until bulla says that the
@@ -133,6 +135,8 @@ pub(crate) struct ThresholdNewArgs {
 Examples:
   bulla threshold join releases.threshold
   bulla threshold join releases.threshold from-bob.threshold
+  bulla threshold join releases.refresh.threshold
+  bulla threshold join releases.repair.threshold
 
 Exit status: 0 done as far as possible, 2 not done.")]
 pub(crate) struct ThresholdJoinArgs {
@@ -190,6 +194,85 @@ pub(crate) struct ThresholdExportPublicArgs {
 
     #[command(flatten)]
     pub(crate) keystore: KeystoreArgs,
+}
+
+/// Give everybody a new share of the same key
+///
+/// Old shares sign no more with new ones: whoever has copied a share loses it by this. With
+/// --leave-out, somebody gets no new share. The public key stays.
+///
+/// bulla writes GROUP.refresh.threshold to the current folder. Send it to all who keep a share:
+/// each of them runs `bulla threshold join` on it, until bulla says that the shares are refreshed,
+/// two or three times. Until then the old shares sign. Nobody's old share is replaced before
+/// everybody has confirmed a new one.
+///
+/// Destroy the backups of old shares afterwards: as many of them as sign together still sign.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla threshold refresh releases
+  bulla threshold refresh releases --leave-out carol
+  bulla threshold refresh releases --cancel
+
+Exit status: 0 started, 2 not started.")]
+pub(crate) struct ThresholdRefreshArgs {
+    /// The group's name
+    #[arg(value_name = "GROUP")]
+    pub(crate) group: String,
+
+    /// Somebody who gets no new share; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub(crate) leave_out: Vec<String>,
+
+    /// Give up a refresh that has begun, and keep the old share
+    #[arg(long, conflicts_with = "leave_out")]
+    pub(crate) cancel: bool,
+
+    /// Do not ask before you give up a refresh
+    #[arg(long, requires = "cancel")]
+    pub(crate) yes: bool,
+
+    #[command(flatten)]
+    pub(crate) keystore: KeystoreArgs,
+
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+/// Give somebody a lost share again, together with others
+///
+/// Somebody who has a share runs this, and names the one who lost theirs. As many as sign together
+/// must help. The one who lost the share still needs the keys of their card: if these are lost
+/// too, refresh the shares without that person.
+///
+/// bulla writes GROUP.repair.threshold to the current folder. It goes to the one who lost the
+/// share, then to the helpers, and back: each runs `bulla threshold join` on it. Nobody sees the
+/// share but its owner.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla threshold repair releases --for carol
+  bulla threshold repair releases --for carol --helper ann --helper dave
+
+Exit status: 0 started, 2 not started.")]
+pub(crate) struct ThresholdRepairArgs {
+    /// The group's name
+    #[arg(value_name = "GROUP")]
+    pub(crate) group: String,
+
+    /// The one who lost the share
+    #[arg(long = "for", value_name = "NAME")]
+    pub(crate) lost: String,
+
+    /// Somebody who helps; may be given several times [default: you and the first others]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) helper: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) keystore: KeystoreArgs,
+
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
 }
 
 /// The format of a signature file that a group makes. What signify signs is the whole file, and

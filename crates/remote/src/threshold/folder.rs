@@ -12,7 +12,7 @@ use bulla_keystore::tenant;
 use bulla_kms::encrypted_file::{decrypt, encrypt};
 use bulla_kms::encryption::KeystoreRecipient;
 use bulla_kms::{Algorithm, KeyVersionId, Keystore, KeystoreProvider, Name, NewKey};
-use bulla_threshold::{KeyGeneration, KeyShare, ParticipantKeys};
+use bulla_threshold::{KeyGeneration, KeyShare, Message, ParticipantKeys, SessionId};
 use std::fs;
 use std::io;
 use std::path::PathBuf;
@@ -23,6 +23,8 @@ const KEY: &str = "threshold";
 const IDENTITY: &str = "identity";
 const SHARE: &str = ".share";
 const JOINING: &str = ".joining";
+const REFRESHING: &str = ".refreshing";
+const REPAIRING: &str = ".repairing";
 /// The most bytes of a file: messages of one session.
 const MAX_FILE_LEN: u64 = 4 << 20;
 
@@ -123,16 +125,68 @@ impl OpenThresholdFolder<'_> {
     }
 
     pub(super) fn write_generation(&self, group: &Name, generation: &KeyGeneration) -> Result<()> {
-        self.write(&format!("{group}{JOINING}"), &generation.to_secret_bytes())
+        let suffix = if generation.old_share().is_some() { REFRESHING } else { JOINING };
+        self.write(&format!("{group}{suffix}"), &generation.to_secret_bytes())
     }
 
-    /// Keeps the share, and then removes what it was made from.
+    /// The refresh of a share that has begun. One that has ended with this share is removed.
+    pub(super) fn find_refresh(
+        &self,
+        share: &KeyShare,
+        keys: &ParticipantKeys,
+    ) -> Result<Option<KeyGeneration>> {
+        let group = share.group().name();
+        let bytes = self.read(&format!("{group}{REFRESHING}"))?;
+        let found = bytes.map(|bytes| KeyGeneration::from_secret_bytes(keys, &bytes)).transpose();
+        match found.map_err(failed)? {
+            // The process ended after it had kept the new share.
+            Some(refresh) if refresh.shares_id() == Some(share.shares_id()) => {
+                self.remove(&format!("{group}{REFRESHING}"))?;
+                Ok(None)
+            }
+            found => Ok(found),
+        }
+    }
+
+    /// The share of the group with this id.
+    pub(super) fn find_share_of(&self, group: SessionId) -> Result<Option<KeyShare>> {
+        Ok(self.shares()?.into_iter().find(|share| share.group_id() == group))
+    }
+
+    /// Forgets a refresh that has begun.
+    pub(super) fn remove_refresh(&self, group: &Name) -> Result<()> {
+        self.remove(&format!("{group}{REFRESHING}"))
+    }
+
+    /// The messages of the repair in which this participant helped last. None of them is secret.
+    pub(super) fn find_repair(&self, group: &Name) -> Result<Vec<Message>> {
+        let bytes = self.read(&format!("{group}{REPAIRING}"))?.unwrap_or_default();
+        Message::parse_all(&String::from_utf8_lossy(&bytes)).map_err(failed)
+    }
+
+    pub(super) fn write_repair<'a>(
+        &self,
+        group: &Name,
+        messages: impl IntoIterator<Item = &'a Message>,
+    ) -> Result<()> {
+        let text: String = messages.into_iter().map(|message| format!("{message}\n")).collect();
+        self.write(&format!("{group}{REPAIRING}"), text.as_bytes())
+    }
+
+    /// Keeps the share, and then removes what it was made from. A share of before is replaced in
+    /// one step.
     pub(super) fn finish_generation(&self, group: &Name, share: &KeyShare) -> Result<()> {
         self.write(&format!("{group}{SHARE}"), &share.to_secret_bytes())?;
-        let path = self.folder.path.join(format!("{group}{JOINING}"));
+        self.remove(&format!("{group}{JOINING}"))?;
+        self.remove(&format!("{group}{REFRESHING}"))
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        let path = self.folder.path.join(name);
         match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(cannot_write(&path, &error)),
-            _ => sync_folder(&self.folder.path).map_err(|error| cannot_write(&path, &error)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(cannot_write(&path, &error)),
+            Ok(()) => sync_folder(&self.folder.path).map_err(|error| cannot_write(&path, &error)),
         }
     }
 

@@ -2,14 +2,17 @@
 
 use super::args::{ThresholdCardArgs, ThresholdJoinArgs, ThresholdNewArgs};
 use super::folder::{OpenThresholdFolder, ThresholdFolder};
-use super::{JsonGroup, confirm, failed, listed, read_messages, write_messages};
+use super::{
+    JsonGroup, check_absent, confirm, failed, only_one, read_messages, refreshing, repairing, report_waiting,
+    write_messages,
+};
 use bulla_cli::keystore::LocalKeystore;
 use bulla_cli::remote::ReportArgs;
 use bulla_cli::remote::parse_name;
 use bulla_command::diagnostics::note_line;
 use bulla_command::error::{Error, Result};
 use bulla_command::output::Out;
-use bulla_files::{escape_path, quote_for_shell};
+use bulla_files::escape_path;
 use bulla_threshold::{Card, Group, KeyGeneration, Message, ParticipantKeys};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -71,11 +74,7 @@ pub(super) fn new(args: &ThresholdNewArgs) -> Result<()> {
         .and_then(|group| group.propose(&keys))
         .map_err(failed)?;
     let file = PathBuf::from(format!("{}.threshold", args.name));
-    if file.symlink_metadata().is_ok() {
-        return Err(Error::new("already_exists", "exists already; bulla does not replace it")
-            .about(escape_path(&file))
-            .hint("move it away"));
-    }
+    check_absent(&file)?;
     let generation = KeyGeneration::join(&keys, &proposal).map_err(failed)?;
     show_group(generation.group());
     advance(&opened, &keys, generation, &file, args.report)
@@ -91,7 +90,7 @@ fn read_card(path: &Path) -> Result<Card> {
 }
 
 /// Shows on standard error who is in a group.
-fn show_group(group: &Group) {
+pub(super) fn show_group(group: &Group) {
     let count = group.participants().len();
     note_line(&format!("the group {}: {} of {count} sign together", group.name(), group.threshold()));
     for card in group.participants() {
@@ -103,6 +102,12 @@ pub(super) fn join(args: &ThresholdJoinArgs) -> Result<()> {
     let mut messages = Vec::new();
     for path in &args.files {
         messages.extend(read_messages(path)?);
+    }
+    if messages.iter().any(|message| message.refreshed_members().is_some()) {
+        return refreshing::join(args, &messages);
+    }
+    if messages.iter().any(|message| message.lost_by().is_some()) {
+        return repairing::join(args, &messages);
     }
     let proposal = proposal(&messages)?;
     let group = Group::of(proposal).map_err(failed)?;
@@ -155,30 +160,19 @@ pub(super) fn join(args: &ThresholdJoinArgs) -> Result<()> {
 }
 
 /// The one proposal among the messages.
-fn proposal(messages: &[Message]) -> Result<&Message> {
-    let mut proposals = messages.iter().filter(|message| Group::of(message).is_ok());
-    let first = proposals.next().ok_or_else(|| {
-        Error::new("malformed_message", "the file does not begin a group")
-            .hint("ask for the file that `bulla threshold new` wrote")
-    })?;
-    match proposals.find(|message| *message != first) {
-        None => Ok(first),
-        Some(_) => Err(Error::new("wrong_session", "the files belong to different groups")),
-    }
-}
-
-/// What the others have to do.
-#[derive(Serialize)]
-struct JsonWaiting<'a> {
-    group: &'a str,
-    file: String,
-    round: u8,
-    waiting_for: Vec<String>,
-    complete: bool,
+pub(super) fn proposal(messages: &[Message]) -> Result<&Message> {
+    only_one(
+        messages,
+        |message| Group::of(message).is_ok(),
+        || {
+            Error::new("malformed_message", "the file does not begin a group")
+                .hint("ask for the file that `bulla threshold new` wrote")
+        },
+    )
 }
 
 /// Goes on as far as possible. What is kept is on the disk before others may see it.
-fn advance(
+pub(super) fn advance(
     opened: &OpenThresholdFolder<'_>,
     keys: &ParticipantKeys,
     mut generation: KeyGeneration,
@@ -188,30 +182,16 @@ fn advance(
     let group = generation.group().name().clone();
     generation.advance(keys).map_err(failed)?;
     opened.write_generation(&group, &generation)?;
-    let about = format!("The key of the group {group} is being made. Run: bulla threshold join FILE");
+    let is_refresh = generation.old_share().is_some();
+    let about = match is_refresh {
+        true => format!("The shares of the group {group} are refreshed. Run: bulla threshold join FILE"),
+        false => format!("The key of the group {group} is being made. Run: bulla threshold join FILE"),
+    };
+    // Before the old share is replaced: the others may need what is in the file.
     write_messages(file, &about, generation.messages())?;
     if !generation.is_complete() {
         let (round, missing) = generation.waits_for();
-        let mut out = Out::stdout();
-        if report.json {
-            out.json(&JsonWaiting {
-                group: group.as_str(),
-                file: file.to_string_lossy().into_owned(),
-                round,
-                waiting_for: missing.iter().map(ToString::to_string).collect(),
-                complete: false,
-            })?;
-        } else if !report.quiet {
-            let quoted = quote_for_shell(file.as_os_str());
-            out.line(format_args!("round {round} of 3 waits for {}", listed(&missing)))?;
-            out.line(format_args!(
-                "send {} to {}, who run: bulla threshold join {quoted}",
-                escape_path(file),
-                listed(&missing)
-            ))?;
-            out.line("when it comes back, run the same command again")?;
-        }
-        return out.flush();
+        return report_waiting(&group, file, (round, 3), &missing, report);
     }
     let share = generation.into_share().expect("it is complete");
     opened.finish_generation(&group, &share)?;
@@ -221,7 +201,10 @@ fn advance(
             escape_path(file)
         ));
     }
-    report_complete(&JsonGroup::of(&share), report)
+    match is_refresh {
+        true => refreshing::report_complete(&share, report),
+        false => report_complete(&JsonGroup::of(&share), report),
+    }
 }
 
 fn report_complete(group: &JsonGroup, report: ReportArgs) -> Result<()> {

@@ -5,6 +5,8 @@ mod args;
 mod folder;
 mod generating;
 mod job;
+mod refreshing;
+mod repairing;
 mod signing;
 
 pub(crate) use self::args::ThresholdCli;
@@ -13,12 +15,13 @@ use self::args::{ThresholdCommand, ThresholdExportPublicArgs, ThresholdListArgs}
 use self::folder::ThresholdFolder;
 use bulla_cli::file::atomic;
 use bulla_cli::keystore::LocalKeystore;
+use bulla_cli::remote::ReportArgs;
 use bulla_cli::remote::{public_key_text, write_public_key};
 use bulla_command::diagnostics::note_line;
 use bulla_command::error::{Error, Result};
 use bulla_command::exit::Exit;
 use bulla_command::output::Out;
-use bulla_files::escape_path;
+use bulla_files::{escape_path, quote_for_shell};
 use bulla_kms::{KeyVersionId, Name};
 use bulla_threshold::{KeyShare, MAX_MESSAGE_LEN, Message, ThresholdError};
 use serde::Serialize;
@@ -33,6 +36,8 @@ pub(crate) fn run(command: &ThresholdCommand) -> Result<Exit> {
         ThresholdCommand::Join(args) => generating::join(args),
         ThresholdCommand::List(args) => list(args),
         ThresholdCommand::ExportPublic(args) => export_public(args),
+        ThresholdCommand::Refresh(args) => refreshing::refresh(args),
+        ThresholdCommand::Repair(args) => repairing::repair(args),
         ThresholdCommand::Sign(args) => signing::sign(args),
         ThresholdCommand::Approve(args) => signing::approve(args),
     }
@@ -93,6 +98,73 @@ fn write_messages<'a>(
     atomic::write(path, |file| file.write_all(text.as_bytes()))
 }
 
+/// The one message among several that a command begins with.
+///
+/// # Errors
+/// There is none, which `missing` says, or there are different ones.
+fn only_one(
+    messages: &[Message],
+    is_one: impl Fn(&Message) -> bool,
+    missing: impl FnOnce() -> Error,
+) -> Result<&Message> {
+    let mut found = messages.iter().filter(|message| is_one(message));
+    let first = found.next().ok_or_else(missing)?;
+    match found.find(|message| *message != first) {
+        None => Ok(first),
+        Some(_) => Err(Error::new("wrong_session", "the files belong to different groups or sessions")
+            .hint("join them one by one")),
+    }
+}
+
+/// Refuses a path at which there is something already.
+fn check_absent(path: &Path) -> Result<()> {
+    match path.symlink_metadata() {
+        Err(_) => Ok(()),
+        Ok(_) => Err(Error::new("already_exists", "exists already; bulla does not replace it")
+            .about(escape_path(path))
+            .hint("move it away")),
+    }
+}
+
+/// Whose turn it is.
+#[derive(Serialize)]
+struct JsonWaiting<'a> {
+    group: &'a str,
+    file: String,
+    round: u8,
+    waiting_for: Vec<String>,
+    complete: bool,
+}
+
+/// Says to whom a file goes next.
+fn report_waiting(
+    group: &Name,
+    file: &Path,
+    (round, rounds): (u8, u8),
+    missing: &[Name],
+    report: ReportArgs,
+) -> Result<()> {
+    let mut out = Out::stdout();
+    if report.json {
+        out.json(&JsonWaiting {
+            group: group.as_str(),
+            file: file.to_string_lossy().into_owned(),
+            round,
+            waiting_for: missing.iter().map(ToString::to_string).collect(),
+            complete: false,
+        })?;
+    } else if !report.quiet {
+        let (names, quoted) = (listed(missing), quote_for_shell(file.as_os_str()));
+        out.line(format_args!("round {round} of {rounds} waits for {names}"))?;
+        out.line(format_args!(
+            "send {} to {names}, who run: bulla threshold join {quoted}",
+            escape_path(file)
+        ))?;
+        out.line("when it comes back, run the same command again")?;
+    }
+    out.flush()
+}
+
 /// Asks a person, who must type `yes`.
 pub(crate) fn confirm(question: &str) -> Result<()> {
     note_line(&format!("{question} Type yes:"));
@@ -133,11 +205,14 @@ struct JsonGroup {
     epoch: u32,
     public_key: String,
     complete: bool,
+    /// A refresh has begun, and the old share signs until it is complete.
+    refreshing: bool,
 }
 
 impl JsonGroup {
     fn of(share: &KeyShare) -> Self {
         Self {
+            refreshing: false,
             group: share.group().name().to_string(),
             threshold: share.group().threshold(),
             members: share.members().iter().map(Name::to_string).collect(),
@@ -152,21 +227,28 @@ impl JsonGroup {
 fn list(args: &ThresholdListArgs) -> Result<()> {
     let folder = ThresholdFolder::of(LocalKeystore::existing(&args.keystore)?);
     let opened = folder.open()?;
+    let keys = opened.find_keys()?;
     let shares = opened.shares()?;
     let mut out = Out::stdout();
     for share in &shares {
+        let refresh = keys.as_ref().map(|keys| opened.find_refresh(share, keys)).transpose()?.flatten();
         if args.report.json {
-            out.json(&JsonGroup::of(share))?;
+            out.json(&JsonGroup { refreshing: refresh.is_some(), ..JsonGroup::of(share) })?;
         } else {
             let (group, members) = (share.group(), share.members());
             out.line(format_args!(
-                "{}: {} of {} sign ({}); you are {}; public key {}",
+                "{}: {} of {} sign ({}); you are {}; public key {}{}{}",
                 group.name(),
                 group.threshold(),
                 members.len(),
                 listed(&members),
                 share.holder(),
-                share.public_key()
+                share.public_key(),
+                match share.epoch() {
+                    0 => String::new(),
+                    epoch => format!("; epoch {epoch}"),
+                },
+                refresh.map_or("", |_| "; a refresh has begun"),
             ))?;
         }
     }

@@ -13,7 +13,7 @@ use bulla_command::error::{Error, Result};
 use bulla_command::output::Out;
 use bulla_files::{escape_path, escape_text};
 use bulla_kms::signature::Comment;
-use bulla_threshold::{Message, ParticipantKeys, SigningSession, ThresholdError, Waiting};
+use bulla_threshold::{ErrorCode, Message, ParticipantKeys, SigningSession, ThresholdError, Waiting};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -95,7 +95,14 @@ pub(super) fn approve(args: &ThresholdApproveArgs) -> Result<()> {
         Error::new("unknown_group", "it is a request to a group in which you have no share")
             .about(escape_path(&args.request))
     })?;
-    let mut session = SigningSession::open(&keys, share, request).map_err(failed)?;
+    let mut session = SigningSession::open(&keys, share, request).map_err(|error| {
+        let is_refreshed = error.code == ErrorCode::WrongSession;
+        let error = failed(error).about(escape_path(&args.request));
+        match is_refreshed {
+            true => error.hint("run `bulla threshold join` on the file of the refresh, both of you"),
+            false => error,
+        }
+    })?;
     let job = Job::parse(session.job()).map_err(|error| error.about(escape_path(&args.request)))?;
     receive(&mut session, &messages)?;
     show(&session, &job);

@@ -5,6 +5,7 @@ mod generating;
 mod messages;
 mod repairing;
 mod signing;
+mod stock;
 
 use bulla_ed25519::{SigningKey, VerifyItem, cofactored};
 use bulla_kms::Name;
