@@ -75,7 +75,8 @@ type NewKey struct {
 	Derivation string    `json:"derivation,omitempty"`
 	Rotation   *Rotation `json:"rotation,omitempty"`
 	// Backend makes and keeps the private keys: "pkcs11" is the device with which the service was
-	// started. Empty for software.
+	// started, "group" the nodes of its settings, of which none has the whole key. Empty for
+	// software.
 	Backend string `json:"backend,omitempty"`
 }
 

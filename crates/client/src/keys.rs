@@ -204,8 +204,8 @@ pub struct NewKey {
     /// Who must approve each use of it. Such a key never loses its rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval_rule: Option<ApprovalRule>,
-    /// What makes and keeps the private keys: `pkcs11` is the service's device. In software when
-    /// absent.
+    /// What makes and keeps the private keys: `pkcs11` is the service's device, `group` its nodes
+    /// together. In software when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backend: Option<String>,
 }

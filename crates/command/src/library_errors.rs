@@ -28,9 +28,9 @@ impl From<KmsError> for Error {
             Code::AuditLogCorrupt => Some(
                 "`bulla log verify` lists the problems; keep the folder as it is, and start another log elsewhere",
             ),
-            Code::UnsupportedAlgorithm => {
-                Some("if the key is on a device, name the device with --pkcs11 URI")
-            }
+            Code::UnsupportedAlgorithm => Some(
+                "if the key is on a device, name the device with --pkcs11 URI; if nodes of a service have it together, name one of them with --server URL",
+            ),
             Code::RolledBack | Code::GuardMismatch => Some(
                 "restore the newest keystore and its guard; to accept the present keystore, run `bulla keystore guard` with a new guard",
             ),

@@ -17,6 +17,7 @@ mod cosigning;
 mod error;
 #[doc(hidden)]
 pub mod fuzzing;
+mod group;
 mod login;
 mod policy;
 mod request;
@@ -30,11 +31,12 @@ mod ui;
 pub use self::cluster::{NodeCheckpoint, PublishedCheckpoint, read_peer_checkpoints};
 pub use self::config::{
     AppRoleConfig, AuditConfig, AuditDurability, ByteRate, CallerConfig, CertificateRoleConfig, Config,
-    EtcdConfig, IssuerConfig, JwtConfig, JwtKeyConfig, JwtUse, KeystoreConfig, LimitsConfig, ListenConfig,
-    LogConfig, LogFormat, LogLevel, MountConfig, PolicyConfig, QuotaConfig, RequestRate, RoleConfig,
-    ServiceConfig, SocketMode, StoreKind, TlsConfig, TokenReviewConfig, TraceConfig, WitnessConfig,
+    EtcdConfig, GroupConfig, GroupPeerConfig, IssuerConfig, JwtConfig, JwtKeyConfig, JwtUse, KeystoreConfig,
+    LimitsConfig, ListenConfig, LogConfig, LogFormat, LogLevel, MountConfig, PolicyConfig, QuotaConfig,
+    RequestRate, RoleConfig, ServiceConfig, SocketMode, StoreKind, TlsConfig, TokenReviewConfig, TraceConfig, WitnessConfig,
 };
 pub use self::cosigning::configured_witnesses;
+pub use self::group::GroupNode;
 pub use self::router::openapi;
 pub use self::serve::{ACCESS_LOG_TARGET, Server, ServerHandle};
 pub use self::service::{KeystoreSource, OpenKeystore, PolicyDecision, check_policy, explain_policies};

@@ -38,7 +38,8 @@ export interface NewKey {
   rotation?: Rotation;
   /**
    * What makes and keeps the private keys: `pkcs11` is the device with which the service was
-   * started. In software when absent.
+   * started, `group` the nodes of its settings, of which none has the whole key. In software when
+   * absent.
    */
   backend?: string;
 }

@@ -2,7 +2,7 @@
 
 use super::shared::{Bound, Deadline, KeystoreArgs, ReportArgs, algorithm, deadline, duration};
 use bulla_keystore::{DEFAULT_LABEL, DEFAULT_PURPOSE};
-use bulla_kms::backend::SOFTWARE;
+use bulla_kms::backend::{GROUP, SOFTWARE};
 use bulla_kms::pkcs11;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -15,6 +15,8 @@ pub(crate) enum Backend {
     Software,
     /// On the device of --pkcs11, or on that of the service of --server; they never leave it
     Pkcs11,
+    /// On the nodes of the service of --server, together: none of them has the whole key
+    Group,
 }
 
 impl Backend {
@@ -23,6 +25,7 @@ impl Backend {
         match self {
             Self::Software => SOFTWARE,
             Self::Pkcs11 => pkcs11::NAME,
+            Self::Group => GROUP,
         }
     }
 }

@@ -19,6 +19,10 @@ pub type KeyMaterial = Zeroizing<Vec<u8>>;
 /// The name of the backend that keeps private keys in this process's memory.
 pub const SOFTWARE: &str = "software";
 
+/// The name of the backend whose private keys several nodes of a service have together, and none
+/// has whole.
+pub const GROUP: &str = "group";
+
 /// What a backend can do for an algorithm.
 ///
 /// ```

@@ -39,7 +39,7 @@ pub(crate) use self::ed25519_key::{DecodedKey, verdict as ed25519_verdict};
 #[cfg(any(feature = "fast", all(feature = "nist", feature = "p256")))]
 use self::fast::FastBackend;
 pub use self::interface::{
-    Backend, Capabilities, DecryptRequest, Encapsulated, EncodedKey, EncryptRequest, EncryptionMode,
+    Backend, Capabilities, DecryptRequest, Encapsulated, EncodedKey, EncryptRequest, EncryptionMode, GROUP,
     KeyMaterial, Prepared, PrivateKey, RsaMessage, SOFTWARE, SharedKey, SignRequest, VerifyRequest,
 };
 pub(crate) use self::interface::{check_usage, invalid_ciphertext, key_usage_mismatch};

@@ -12,6 +12,7 @@ mod authentication;
 mod backup;
 mod batch;
 mod changes;
+mod contributions;
 mod decapsulation;
 mod encryption;
 mod follow;

@@ -87,7 +87,8 @@ struct CreateKey {
     #[schema(value_type = Option<ApprovalRuleView>)]
     approval_rule: Option<ApprovalRule>,
     /// What makes and keeps the private keys: `pkcs11` is the device with which the service was
-    /// started. In software when absent.
+    /// started, `group` the nodes of the settings, of which none has the whole key. In software
+    /// when absent.
     #[schema(value_type = Option<String>, example = "software")]
     backend: Option<Name>,
 }

@@ -261,6 +261,9 @@ fn text(service: &Service) -> String {
     if let Some(cluster) = &service.cluster {
         cluster.register(&mut registry);
     }
+    if let Some(group) = service.group() {
+        group.register(&mut registry);
+    }
     // Writing to a string cannot fail.
     let _ = encode(&mut text, &registry);
     text

@@ -29,6 +29,7 @@ fn everything() -> Config {
             password_file: some(),
             ..EtcdConfig::default()
         },
+        group: Some(group()),
         listen: vec![ListenConfig {
             address: "127.0.0.1:1".parse().ok(),
             unix: some(),
@@ -72,6 +73,23 @@ fn everything() -> Config {
         },
         log: LogConfig::default(),
         trace: TraceConfig { otlp_endpoint: Some("a".to_owned()) },
+    }
+}
+
+fn group() -> GroupConfig {
+    GroupConfig {
+        name: "a".parse().unwrap(),
+        listen: "127.0.0.1:1".parse().unwrap(),
+        folder: "a".into(),
+        certificate: "a".into(),
+        key: "a".into(),
+        threshold: 2,
+        timeout_milliseconds: 1,
+        peer: vec![GroupPeerConfig {
+            name: "a".parse().unwrap(),
+            address: "127.0.0.1:1".to_owned(),
+            certificate_sha256: "a".to_owned(),
+        }],
     }
 }
 

@@ -5,6 +5,7 @@ mod certificate_role;
 #[cfg(test)]
 mod documented;
 mod etcd;
+mod group;
 mod jwt;
 mod limits;
 mod listen;
@@ -28,6 +29,8 @@ use serde::{Deserialize, Serialize};
 pub use self::approle::AppRoleConfig;
 pub use self::certificate_role::CertificateRoleConfig;
 pub use self::etcd::{EtcdConfig, StoreKind};
+pub(crate) use self::group::digest as group_digest;
+pub use self::group::{GroupConfig, GroupPeerConfig};
 pub use self::jwt::{JwtConfig, JwtKeyConfig};
 pub use self::limits::LimitsConfig;
 pub(crate) use self::limits::MAX_ITEMS;
@@ -49,6 +52,8 @@ pub struct Config {
     pub keystore: KeystoreConfig,
     /// The etcd cluster with the keystore, if nodes share it.
     pub etcd: EtcdConfig,
+    /// The nodes that have keys together, if this node is one of them.
+    pub group: Option<GroupConfig>,
     /// Where the service listens.
     pub listen: Vec<ListenConfig>,
     /// The limits of requests.
@@ -278,6 +283,7 @@ impl Config {
         self.listen.iter().try_for_each(ListenConfig::check)?;
         self.keystore.check()?;
         self.etcd.check(self.keystore.store)?;
+        self.group.as_ref().map_or(Ok(()), |group| group.check(self.keystore.store))?;
         login::check(&self.issuer, &self.role)?;
         approle::check(&self.approle)?;
         certificate_role::check(&self.certificate_role)?;
@@ -390,6 +396,7 @@ impl Config {
         let differs = [
             ("keystore", self.keystore != new.keystore),
             ("etcd", self.etcd != new.etcd),
+            ("group", self.group != new.group),
             (
                 "listen",
                 !self.listen.iter().map(ListenConfig::socket).eq(new.listen.iter().map(ListenConfig::socket)),

@@ -32,6 +32,7 @@ use crate::cluster::{ClusterListener, ClusterNode, Revocation};
 use crate::config::{Config, JwtConfig, LimitsConfig, StoreKind};
 use crate::cosigning::CosigningThread;
 use crate::error::{ApiError, ApiErrorCode, Result};
+use crate::group::GroupNode;
 use crate::login::Logins;
 
 /// A keystore and its audit log, as a [`KeystoreSource`] opens them.
@@ -62,6 +63,11 @@ pub trait KeystoreSource: Send + Sync {
     /// The file with the revocation ids of tokens that are refused, which the service reads at its
     /// start and writes. With none, revocations are forgotten when the service ends.
     fn revocations(&self) -> Option<PathBuf> {
+        None
+    }
+
+    /// This node of a group, whose backend the keystore has.
+    fn group(&self) -> Option<GroupNode> {
         None
     }
 
@@ -389,13 +395,24 @@ impl Service {
         open.keystore = open.keystore.leased(cluster.lease());
         let unsealed = UnsealedService::new(open, self.threads, &self.config)?;
         cluster.attach(&unsealed.keystore, unsealed.audit.as_ref())?;
+        if let Some(group) = self.source.group() {
+            group.attach(&unsealed.keystore);
+        }
         Ok(unsealed)
+    }
+
+    /// This node of a group, if it is one.
+    pub(crate) fn group(&self) -> Option<GroupNode> {
+        self.source.group()
     }
 
     /// Closes the keystore as soon as the requests that use it are answered.
     pub(crate) fn seal(&self) {
         if let Some(cluster) = &self.cluster {
             cluster.detach();
+        }
+        if let Some(group) = self.source.group() {
+            group.detach();
         }
         if self.unsealed.swap(None).is_some() {
             tracing::info!("the service is sealed");

@@ -5,6 +5,8 @@
 mod audit;
 mod client;
 mod faults;
+mod group;
+mod group_liar;
 mod history;
 mod load;
 mod node;

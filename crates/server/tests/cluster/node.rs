@@ -51,6 +51,16 @@ pub(crate) enum Guarded {
 impl Nodes {
     /// Starts nodes, and waits until all of them serve.
     pub(crate) fn start(cluster: &Cluster, count: usize, guarded: Guarded) -> Self {
+        Self::start_with(cluster, count, guarded, |_, _| String::new())
+    }
+
+    /// Starts nodes with more settings, which `more` makes for a number and a folder.
+    pub(crate) fn start_with(
+        cluster: &Cluster,
+        count: usize,
+        guarded: Guarded,
+        more: impl Fn(usize, &Path) -> String,
+    ) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let mut all = Vec::new();
         for number in 0..count {
@@ -61,7 +71,7 @@ impl Nodes {
             let ways: Vec<_> =
                 (0..members).map(|member| cluster.way_to((number + member) % members)).collect();
             let node = Node { folder: own, ways, process: None };
-            node.configure(guarded);
+            node.configure(guarded, &more(number, &node.folder));
             if guarded == Guarded::Yes {
                 node.create("guard");
             }
@@ -98,7 +108,7 @@ impl Nodes {
 }
 
 impl Node {
-    fn configure(&self, guarded: Guarded) {
+    fn configure(&self, guarded: Guarded, more: &str) {
         let endpoints: Vec<_> = self.ways.iter().map(|way| format!("\"{}\"", way.endpoint())).collect();
         let folder = self.folder.display();
         let guard = match guarded {
@@ -111,7 +121,7 @@ impl Node {
              [etcd]\nendpoints = [{}]\nprefix = \"bulla/tests\"\nrequest_timeout_seconds = 2\nkey_use_lease_seconds = {}\n\n\
              [service]\nthreads = 1\nshutdown_timeout_seconds = 10\n\n\
              [[listen]]\nunix = \"{folder}/socket\"\n\n\
-             [[caller]]\nname = \"tester\"\ntenant = \"local\"\nuid = {uid}\ncan_mint_tokens = true\n",
+             [[caller]]\nname = \"tester\"\ntenant = \"local\"\nuid = {uid}\ncan_mint_tokens = true\n\n{more}",
             endpoints.join(", "),
             STALE_AFTER.as_secs(),
         );

@@ -42,5 +42,8 @@ fn the_document_names_every_metric() {
     node.sign(None, "a").ok();
     node.send("PATCH", None, "/api/v1/keys/a", br#"{"enabled":false}"#).ok();
     node.sign(None, "a").error();
-    assert_eq!(names(&node.get(None, "/metrics").text()), documented());
+    // Only the nodes of a group have these: see the tests of the cluster.
+    let mut documented = documented();
+    documented.retain(|name| !name.starts_with("bulla_group_"));
+    assert_eq!(names(&node.get(None, "/metrics").text()), documented);
 }

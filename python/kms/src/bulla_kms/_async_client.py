@@ -135,7 +135,8 @@ class AsyncClient:
                 encrypts from the context of each call; it cannot be changed later
             rotation: when the service rotates it by itself
             backend: what makes and keeps the private keys: `pkcs11` is the device with which the
-                service was started
+                service was started, `group` the nodes of its settings, of which none has the whole
+                key
         """
         call = _call.create_key(
             label=label,

@@ -16,7 +16,9 @@ use bulla_kms::rollback::FileGuard;
 use bulla_kms::{
     Attestation, Code, EtcdOptions, Keystore, KeystoreOptions, KmsError, SecretString, Unlock, UnlockMethod,
 };
-use bulla_server::{Config, EtcdConfig, KeystoreSource, OpenKeystore, PublishedCheckpoint, StoreKind};
+use bulla_server::{
+    Config, EtcdConfig, GroupNode, KeystoreSource, OpenKeystore, PublishedCheckpoint, StoreKind,
+};
 use std::sync::Arc;
 
 /// The keystore in etcd, and this node's own folder: with its key file and its audit log.
@@ -30,6 +32,8 @@ pub(crate) struct EtcdSource {
     /// What opens it; none until somebody gives the passphrase.
     unlock: Option<Unlock>,
     log: AuditLogOptions,
+    /// This node of a group, if the settings have one.
+    group: Option<GroupNode>,
 }
 
 impl EtcdSource {
@@ -59,6 +63,14 @@ impl EtcdSource {
         Ok(source)
     }
 
+    /// Adds the keys of a group, of which this is a node.
+    pub(crate) fn with_group(mut self, group: Option<GroupNode>) -> Self {
+        if let Some(group) = &group {
+            self.options.backends = self.options.backends.with(group.backend());
+        }
+        Self { group, ..self }
+    }
+
     /// The place of the keystore and of the node's own files. Nothing is asked for yet.
     ///
     /// # Errors
@@ -78,7 +90,16 @@ impl EtcdSource {
             options.guard = Arc::new(FileGuard::new(path));
         }
         let (settings, log) = (config.etcd.clone(), service_log_options(config));
-        Ok(Self { etcd: settings.options()?, settings, folder, secrets, options, unlock: None, log })
+        Ok(Self {
+            etcd: settings.options()?,
+            settings,
+            folder,
+            secrets,
+            options,
+            unlock: None,
+            log,
+            group: None,
+        })
     }
 
     /// Makes a keystore with the key `default`, this node's guard, or the key that signs the audit
@@ -216,5 +237,9 @@ impl KeystoreSource for EtcdSource {
         let mut source = self.clone();
         source.options.metrics = Some(Arc::clone(metrics));
         Ok(source.audited(source.opened(passphrase)?)?)
+    }
+
+    fn group(&self) -> Option<GroupNode> {
+        self.group.clone()
     }
 }

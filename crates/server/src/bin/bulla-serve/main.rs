@@ -121,7 +121,10 @@ fn source(args: &ServeArgs, config: &Config) -> Result<Box<dyn KeystoreSource>> 
     Ok(match config.keystore.store {
         StoreKind::File => Box::new(FolderSource::find(&args.keystore.to_command(), config)?),
         #[cfg(feature = "etcd")]
-        StoreKind::Etcd => Box::new(EtcdSource::find(&args.keystore.to_command(), config)?),
+        StoreKind::Etcd => {
+            let group = config.group.as_ref().map(bulla_server::GroupNode::start).transpose()?;
+            Box::new(EtcdSource::find(&args.keystore.to_command(), config)?.with_group(group))
+        }
         #[cfg(not(feature = "etcd"))]
         StoreKind::Etcd => return Err(without_etcd()),
     })

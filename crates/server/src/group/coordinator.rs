@@ -1,0 +1,278 @@
+//! Signing, as the node that was asked: it chooses who signs, sends the orders, and puts the parts
+//! together. One round trip makes a signature.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bulla_kms::{Code, KmsError, Name, Result};
+use bulla_threshold::{KeyShare, Nonce, OrderShare, ReadyNonce, SigningOrder, combine};
+
+use super::node::NodeState;
+use super::peer::{Peer, Standing};
+use super::wire::{
+    MAX_ORDERS, PeerOrder, PeerPart, PeerReply, PeerRequest, Refusal, RefusalReason, unavailable,
+};
+
+/// How many nonces of each other node are ready beside those that are asked for.
+const SPARE_NONCES: usize = 64;
+/// The most bytes of the messages of one request to another node.
+const MAX_MESSAGE_BYTES: usize = 8 << 20;
+
+/// Why nodes do not sign for one call, beside those that are silent or left out.
+type Refusals = HashMap<Name, String>;
+
+/// An order with what this node has for it.
+struct OpenOrder {
+    /// The place of the message.
+    place: usize,
+    own: Nonce,
+    order: SigningOrder,
+}
+
+impl NodeState {
+    /// The group's signature of each message, in their order.
+    pub(super) fn sign(&self, share: &Arc<KeyShare>, messages: &[&[u8]]) -> Vec<Result<Vec<u8>>> {
+        let mut signatures: Vec<Option<Vec<u8>>> = vec![None; messages.len()];
+        let mut refusals = Refusals::new();
+        let mut trouble = None;
+        // Each attempt that fails has one node less, or one whose nonces were renewed.
+        let mut attempts = 2 * self.peers.len() + 1;
+        loop {
+            let next = next_batch(messages, &signatures);
+            if next.is_empty() {
+                break;
+            }
+            let made = match attempts {
+                0 => Err(KmsError::new(Code::DeviceFailed, "the nodes of the group did not sign")),
+                _ => self.attempt(share, &next, messages, &mut signatures, &mut refusals),
+            };
+            match made {
+                Ok(true) => {}
+                Ok(false) => attempts -= 1,
+                Err(error) => {
+                    trouble = Some(error);
+                    break;
+                }
+            }
+        }
+        let missing = || trouble.clone().unwrap_or_else(|| unavailable("nobody signed".to_owned()));
+        self.counters.signatures.inc_by(signatures.iter().flatten().count() as u64);
+        signatures.into_iter().map(|signature| signature.ok_or_else(missing)).collect()
+    }
+
+    /// Asks as many nodes as are needed, once. Returns whether all of `places` are signed.
+    fn attempt(
+        &self,
+        share: &Arc<KeyShare>,
+        places: &[usize],
+        messages: &[&[u8]],
+        signatures: &mut [Option<Vec<u8>>],
+        refusals: &mut Refusals,
+    ) -> Result<bool> {
+        if messages[places[0]].len() > MAX_MESSAGE_BYTES {
+            let text = format!("a group of nodes signs messages of at most {MAX_MESSAGE_BYTES} bytes");
+            return Err(KmsError::new(Code::InvalidArgument, text));
+        }
+        let signers = self.choose_signers(refusals)?;
+        let mut ready = Vec::with_capacity(signers.len());
+        for peer in &signers {
+            match self.nonces(peer, share, places.len(), refusals) {
+                Some(nonces) => ready.push(nonces),
+                None => return Ok(false),
+            }
+        }
+        let orders = self.orders(share, places, messages, &signers, &ready);
+        let request = |which: usize| {
+            let signer = &signers[which].name;
+            let orders = orders.iter().zip(&ready[which]);
+            let orders = orders
+                .map(|(open, ready)| PeerOrder { nonce: ready.id, order: open.order.without(signer) })
+                .collect();
+            PeerRequest::Sign { group: share.group_id(), orders, refill: places.len() }
+        };
+        // All of them work at the same time, and this node too.
+        let sent: Vec<_> =
+            signers.iter().enumerate().map(|(which, peer)| peer.begin(&request(which))).collect();
+        let mut parts: Vec<BTreeMap<Name, OrderShare>> = Vec::with_capacity(orders.len());
+        let mut placed = Vec::with_capacity(orders.len());
+        for OpenOrder { place, own, order } in orders {
+            let part = own.sign(&order).map_err(|error| self.blame(error))?;
+            parts.push(BTreeMap::from([(self.name.clone(), part)]));
+            placed.push((place, order));
+        }
+        let mut whole = true;
+        for (peer, sent) in signers.iter().zip(sent) {
+            whole &= match sent.and_then(super::peer::PendingReply::finish) {
+                Ok(reply) => self.take_parts(peer, share, reply, &mut parts, refusals),
+                // The node is silent now, and the next attempt passes it over.
+                Err(_) => false,
+            };
+        }
+        for ((place, order), parts) in placed.into_iter().zip(parts) {
+            if parts.len() != usize::from(share.group().threshold()) {
+                continue;
+            }
+            match combine(share, &order, &parts) {
+                Ok(signature) => signatures[place] = Some(signature.to_vec()),
+                Err(error) if error.culprits.is_empty() => return Err(self.blame(error)),
+                Err(error) => {
+                    self.blame(error);
+                    whole = false;
+                }
+            }
+        }
+        Ok(whole)
+    }
+
+    /// The nodes that sign with this one.
+    fn choose_signers(&self, refusals: &Refusals) -> Result<Vec<&Peer>> {
+        let wanted = usize::from(self.threshold) - 1;
+        let count = self.peers.len();
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        let in_turn = (0..count).map(|step| &self.peers[turn.wrapping_add(step) % count]);
+        let usable =
+            |peer: &&Peer| peer.standing() == Standing::Answering && !refusals.contains_key(&peer.name);
+        let chosen: Vec<_> = in_turn.filter(usable).take(wanted).collect();
+        if chosen.len() == wanted {
+            return Ok(chosen);
+        }
+        let reasons = self.peers.iter().filter_map(|peer| {
+            let reason = match (peer.standing(), refusals.get(&peer.name)) {
+                (_, Some(refusal)) => refusal.as_str(),
+                (Standing::Silent, None) => "it does not answer",
+                (Standing::LeftOut(_), None) => "it sent something wrong, and is left out for a while",
+                (Standing::Answering, None) => return None,
+            };
+            Some(format!("{}: {reason}", peer.name))
+        });
+        Err(unavailable(format!(
+            "{} nodes sign together, and too few of them can now: {}",
+            self.threshold,
+            reasons.collect::<Vec<_>>().join("; ")
+        )))
+    }
+
+    /// As many nonces of a node as there are orders. None if it has to be left out of this call.
+    fn nonces(
+        &self,
+        peer: &Peer,
+        share: &KeyShare,
+        count: usize,
+        refusals: &mut Refusals,
+    ) -> Option<Vec<ReadyNonce>> {
+        let group = share.group_id();
+        let mut nonces = peer.take_nonces(group, count);
+        while nonces.len() < count {
+            let missing = count - nonces.len() + SPARE_NONCES.saturating_sub(peer.count_nonces(group));
+            match peer.call(&PeerRequest::Prepare { group, count: missing.min(MAX_ORDERS) }).ok()? {
+                PeerReply::Ready { nonces: new } if !new.is_empty() => peer.add_nonces(group, new),
+                PeerReply::Refused(refusal) => {
+                    self.note_refusal(peer, refusal, refusals);
+                    return None;
+                }
+                _ => {
+                    self.leave_out(peer, "it answers something else than it was asked");
+                    return None;
+                }
+            }
+            nonces.extend(peer.take_nonces(group, count - nonces.len()));
+        }
+        Some(nonces)
+    }
+
+    fn orders(
+        &self,
+        share: &Arc<KeyShare>,
+        places: &[usize],
+        messages: &[&[u8]],
+        signers: &[&Peer],
+        ready: &[Vec<ReadyNonce>],
+    ) -> Vec<OpenOrder> {
+        let one = |(index, place): (usize, &usize)| {
+            let own = Nonce::fresh(share);
+            let others = signers
+                .iter()
+                .zip(ready)
+                .map(|(peer, nonces)| (peer.name.clone(), nonces[index].commitments));
+            let commitments = others.chain([(self.name.clone(), own.commitments())]).collect();
+            let order = SigningOrder::new(share, messages[*place], commitments);
+            OpenOrder { place: *place, own, order }
+        };
+        places.iter().enumerate().map(one).collect()
+    }
+
+    /// Takes one node's parts. Returns whether it has signed everything.
+    fn take_parts(
+        &self,
+        peer: &Peer,
+        share: &KeyShare,
+        reply: PeerReply,
+        parts: &mut [BTreeMap<Name, OrderShare>],
+        refusals: &mut Refusals,
+    ) -> bool {
+        let (signed, nonces) = match reply {
+            PeerReply::Signed { parts: signed, nonces } if signed.len() == parts.len() => (signed, nonces),
+            PeerReply::Refused(refusal) => {
+                self.note_refusal(peer, refusal, refusals);
+                return false;
+            }
+            _ => {
+                self.leave_out(peer, "it answers something else than it was asked");
+                return false;
+            }
+        };
+        let mut whole = true;
+        for (parts, signed) in parts.iter_mut().zip(signed) {
+            match signed {
+                PeerPart::Part(part) => {
+                    parts.insert(peer.name.clone(), part);
+                }
+                PeerPart::Refused(refusal) => {
+                    self.note_refusal(peer, refusal, refusals);
+                    whole = false;
+                }
+            }
+        }
+        peer.add_nonces(share.group_id(), nonces);
+        whole
+    }
+
+    fn note_refusal(&self, peer: &Peer, refusal: Refusal, refusals: &mut Refusals) {
+        match refusal.reason {
+            // It was started again: the next attempt asks for new ones.
+            RefusalReason::NoncesSpent => peer.forget_nonces(),
+            RefusalReason::NotPermitted => drop(refusals.insert(peer.name.clone(), refusal.message)),
+            RefusalReason::Malformed => self.leave_out(peer, &refusal.message),
+        }
+    }
+}
+
+/// The places of the next messages that are not signed, as many as fit into one request.
+fn next_batch(messages: &[&[u8]], signatures: &[Option<Vec<u8>>]) -> Vec<usize> {
+    let mut bytes = 0;
+    let open = (0..messages.len()).filter(|place| signatures[*place].is_none());
+    let fits = |place: &usize| {
+        let is_first = bytes == 0;
+        bytes += messages[*place].len() + 1;
+        is_first || bytes <= MAX_MESSAGE_BYTES
+    };
+    open.take(MAX_ORDERS).take_while(fits).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_has_as_many_messages_as_fit_and_at_least_one() {
+        let (long, short) = (vec![0; MAX_MESSAGE_BYTES], vec![0; 10]);
+        let messages: Vec<&[u8]> = vec![&long, &short, &short];
+        assert_eq!(next_batch(&messages, &[None, None, None]), [0]);
+        assert_eq!(next_batch(&messages, &[Some(Vec::new()), None, None]), [1, 2]);
+        assert_eq!(next_batch(&messages, &[None, Some(Vec::new()), Some(Vec::new())]), [0]);
+        let many = vec![&*short; MAX_ORDERS + 1];
+        assert_eq!(next_batch(&many, &vec![None; many.len()]).len(), MAX_ORDERS);
+        assert!(next_batch(&many, &vec![Some(Vec::new()); many.len()]).is_empty());
+    }
+}

@@ -1,0 +1,357 @@
+//! This node: it listens for the others, and signs its parts.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use bulla_kms::audit_log::Actor;
+use bulla_kms::backend::{Backend, GROUP};
+use bulla_kms::{Code, KeyMessage, KeyVersionId, Keystore, KmsError, Name, Result};
+use bulla_threshold::{KeyShare, Nonce, NonceStock, OrderShare, ParticipantKeys, SessionId};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use rustls::ServerConfig;
+
+use super::backend::GroupBackend;
+use super::channel::{Incoming, NodeCertificate, PinnedNodes};
+use super::generation::Generations;
+use super::peer::{Peer, Standing};
+use super::shares::ShareFolder;
+use super::wire::{MAX_ORDERS, PeerOrder, PeerPart, PeerReply, PeerRequest, Refusal, RefusalReason};
+use crate::config::{GroupConfig, group_digest};
+
+/// How often silent nodes are asked whether they are there.
+const PROBE_INTERVAL: Duration = Duration::from_millis(500);
+/// The most connections from other nodes.
+const MAX_CONNECTIONS: usize = 512;
+/// How long an answer may take to leave.
+const SEND_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A node of a group: see [`GroupConfig`]. It serves the other nodes until the last clone is
+/// dropped.
+#[derive(Clone)]
+pub struct GroupNode(Arc<NodeState>);
+
+/// What the threads of a node share.
+pub(super) struct NodeState {
+    pub(super) name: Name,
+    pub(super) threshold: u16,
+    pub(super) keys: ParticipantKeys,
+    pub(super) shares: ShareFolder,
+    pub(super) peers: Vec<Peer>,
+    pub(super) generations: Mutex<Generations>,
+    pub(super) counters: Counters,
+    /// Where the choice of signers begins next.
+    pub(super) turn: AtomicUsize,
+    address: SocketAddr,
+    keystore: Mutex<Weak<Keystore>>,
+    /// The nonces that are ready for each peer.
+    stocks: Mutex<HashMap<(Name, SessionId), NonceStock>>,
+    /// The key version of each share.
+    versions: Mutex<HashMap<SessionId, KeyVersionId>>,
+    connections: AtomicUsize,
+}
+
+/// What a node counts.
+#[derive(Default)]
+pub(super) struct Counters {
+    /// Signatures that this node put together.
+    pub(super) signatures: Counter,
+    /// Parts that this node signed for others.
+    pub(super) parts: Counter,
+    /// Wrong messages of other nodes.
+    pub(super) wrong_messages: Counter,
+}
+
+impl GroupNode {
+    /// Opens the node's folder, and listens for the other nodes. It signs for them as soon as the
+    /// keystore is open.
+    ///
+    /// # Errors
+    /// The folder, the certificate or the key cannot be read; the address is taken.
+    pub fn start(config: &GroupConfig) -> Result<Self> {
+        let certificate = NodeCertificate::read(&config.certificate, &config.key)?;
+        let mut pinned = Vec::new();
+        let mut peers = Vec::new();
+        for peer in &config.peer {
+            let digest = group_digest(&peer.certificate_sha256)
+                .ok_or_else(|| KmsError::new(Code::InvalidArgument, "[group]: a digest is malformed"))?;
+            let tls = certificate.client(PinnedNodes::new([(digest, peer.name.clone())]))?;
+            peers.push(Peer::new(peer.name.clone(), peer.address.clone(), tls, config.timeout()));
+            pinned.push((digest, peer.name.clone()));
+        }
+        let pinned = PinnedNodes::new(pinned);
+        let tls = certificate.server(pinned.clone())?;
+        let shares = ShareFolder::open(&config.folder)?;
+        let keys = shares.identity(&config.name)?;
+        let cannot_listen = |error: std::io::Error| {
+            KmsError::io(format!("[group]: cannot listen on {}", config.listen), error)
+        };
+        let listener = TcpListener::bind(config.listen).map_err(cannot_listen)?;
+        let address = listener.local_addr().map_err(cannot_listen)?;
+        let state = Arc::new(NodeState {
+            name: config.name.clone(),
+            threshold: config.threshold,
+            keys,
+            shares,
+            peers,
+            generations: Mutex::default(),
+            counters: Counters::default(),
+            turn: AtomicUsize::new(0),
+            address,
+            keystore: Mutex::default(),
+            stocks: Mutex::default(),
+            versions: Mutex::default(),
+            connections: AtomicUsize::new(0),
+        });
+        let weak = Arc::downgrade(&state);
+        spawn("bulla-group", move || listen(&listener, &weak, &tls, &pinned))?;
+        let weak = Arc::downgrade(&state);
+        spawn("bulla-group-probe", move || probe(&weak))?;
+        Ok(Self(state))
+    }
+
+    /// The backend by which a keystore uses the keys.
+    pub fn backend(&self) -> Arc<dyn Backend> {
+        Arc::new(GroupBackend::new(Arc::clone(&self.0)))
+    }
+
+    /// Lets the other nodes have parts of signatures that this keystore permits, as long as it is
+    /// open.
+    pub(crate) fn attach(&self, keystore: &Arc<Keystore>) {
+        *self.0.keystore.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(keystore);
+    }
+
+    /// Gives the others nothing any more: the service is sealed. Nonces that are ready are dropped.
+    pub(crate) fn detach(&self) {
+        *self.0.keystore.lock().unwrap_or_else(PoisonError::into_inner) = Weak::new();
+        self.0.stocks.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.0.versions.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Puts the node's numbers as they are now into a registry.
+    pub(crate) fn register(&self, registry: &mut Registry) {
+        let Counters { signatures, parts, wrong_messages } = &self.0.counters;
+        let help = "Signatures that this node put together with other nodes of its group";
+        registry.register("bulla_group_signatures", help, signatures.clone());
+        let help = "Parts of signatures that this node signed for other nodes of its group";
+        registry.register("bulla_group_parts", help, parts.clone());
+        let help = "Wrong messages of other nodes of the group";
+        registry.register("bulla_group_wrong_messages", help, wrong_messages.clone());
+        let usable = self.0.peers.iter().filter(|peer| peer.standing() == Standing::Answering).count();
+        let number = Gauge::<i64>::default();
+        number.set(i64::try_from(usable + 1).unwrap_or(i64::MAX));
+        registry.register("bulla_group_nodes", "Nodes of the group that sign, as this node knows", number);
+    }
+}
+
+impl Drop for NodeState {
+    fn drop(&mut self) {
+        // Wakes the thread that listens.
+        let _ = TcpStream::connect_timeout(&self.address, Duration::from_millis(100));
+    }
+}
+
+impl fmt::Debug for GroupNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GroupNode").field("name", &self.0.name).finish_non_exhaustive()
+    }
+}
+
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<()> {
+    let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(run);
+    spawned.map(drop).map_err(|error| KmsError::new(Code::Io, format!("cannot start a thread: {error}")))
+}
+
+fn listen(listener: &TcpListener, node: &Weak<NodeState>, tls: &Arc<ServerConfig>, pinned: &PinnedNodes) {
+    loop {
+        let accepted = listener.accept();
+        let Some(state) = node.upgrade() else { return };
+        let Ok((tcp, _)) = accepted else {
+            drop(state);
+            std::thread::sleep(Duration::from_millis(50));
+            continue;
+        };
+        if state.connections.fetch_add(1, Ordering::Relaxed) >= MAX_CONNECTIONS {
+            state.connections.fetch_sub(1, Ordering::Relaxed);
+            continue;
+        }
+        let (weak, tls, pinned) = (node.clone(), Arc::clone(tls), pinned.clone());
+        let served = spawn("bulla-group-peer", move || {
+            // An error ends the connection, and the peer begins another one.
+            let _ = serve(tcp, &weak, &tls, &pinned);
+            if let Some(state) = weak.upgrade() {
+                state.connections.fetch_sub(1, Ordering::Relaxed);
+            }
+        });
+        if served.is_err() {
+            state.connections.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Answers one connection's requests.
+fn serve(
+    tcp: TcpStream,
+    node: &Weak<NodeState>,
+    tls: &Arc<ServerConfig>,
+    pinned: &PinnedNodes,
+) -> std::io::Result<()> {
+    let (mut connection, peer) = Incoming::accept(tcp, tls, pinned)?;
+    loop {
+        let frame = connection.receive()?;
+        let Some(state) = node.upgrade() else { return Ok(()) };
+        let reply = match serde_json::from_slice(&frame) {
+            Ok(request) => state.answer(&peer, request),
+            Err(error) => PeerReply::Refused(Refusal::new(RefusalReason::Malformed, error.to_string())),
+        };
+        drop(state);
+        connection.send(&serde_json::to_vec(&reply)?, Instant::now() + SEND_TIMEOUT)?;
+    }
+}
+
+/// Asks silent nodes until they answer, so that no caller waits for them.
+fn probe(node: &Weak<NodeState>) {
+    loop {
+        std::thread::sleep(PROBE_INTERVAL);
+        let Some(state) = node.upgrade() else { return };
+        for peer in state.peers.iter().filter(|peer| peer.standing() == Standing::Silent) {
+            // The answer changes its standing.
+            let _ = peer.call(&PeerRequest::Card {});
+        }
+    }
+}
+
+impl NodeState {
+    fn answer(&self, from: &Name, request: PeerRequest) -> PeerReply {
+        let reply = match request {
+            PeerRequest::Card {} => self.card(),
+            PeerRequest::Generate { messages } => Ok(self.join_generation(from, &messages)),
+            PeerRequest::Prepare { group, count } => self.prepare(from, group, count),
+            PeerRequest::Sign { group, orders, refill } => self.sign_parts(from, group, &orders, refill),
+            PeerRequest::Destroy { group } => self.destroy_share(from, group),
+        };
+        reply.unwrap_or_else(PeerReply::Refused)
+    }
+
+    fn card(&self) -> Result<PeerReply, Refusal> {
+        let card = self.keys.card_message();
+        let card = card.map_err(|error| Refusal::new(RefusalReason::NotPermitted, error.message))?;
+        Ok(PeerReply::Card { card: card.to_string() })
+    }
+
+    /// The open keystore.
+    fn keystore(&self) -> Result<Arc<Keystore>, Refusal> {
+        let keystore = self.keystore.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+        keystore.ok_or_else(|| Refusal::new(RefusalReason::NotPermitted, "the node is sealed"))
+    }
+
+    /// This node's share, and the key version that it belongs to in this node's view.
+    fn permitted(
+        &self,
+        keystore: &Keystore,
+        group: SessionId,
+    ) -> Result<(Arc<KeyShare>, KeyVersionId), Refusal> {
+        let missing = |text: &str| Refusal::new(RefusalReason::NotPermitted, text);
+        let share = self.shares.find(group).map_err(|error| Refusal::not_permitted(&error))?;
+        let share = share.ok_or_else(|| missing("the node has no share of this key"))?;
+        let mut versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(version) = versions.get(&group) {
+            return Ok((share, version.clone()));
+        }
+        let public_key = share.public_key();
+        let find = || keystore.find_version(GROUP, &public_key);
+        let version = find().or_else(|| {
+            // A new key: this node may not have read it yet.
+            keystore.catch_up().ok().and_then(|_| find())
+        });
+        let version = version.ok_or_else(|| missing("the keystore has no key with this share"))?;
+        versions.insert(group, version.clone());
+        Ok((share, version))
+    }
+
+    fn prepare(&self, from: &Name, group: SessionId, count: usize) -> Result<PeerReply, Refusal> {
+        let (share, _) = self.permitted(&*self.keystore()?, group)?;
+        let mut stocks = self.stocks.lock().unwrap_or_else(PoisonError::into_inner);
+        let stock = stocks.entry((from.clone(), group)).or_insert_with(|| NonceStock::new(share));
+        Ok(PeerReply::Ready { nonces: stock.prepare(count.min(MAX_ORDERS)) })
+    }
+
+    /// Signs this node's parts. Each order's nonces are out of the stock before anything else
+    /// happens, and are gone whatever follows.
+    fn sign_parts(
+        &self,
+        from: &Name,
+        group: SessionId,
+        orders: &[PeerOrder],
+        refill: usize,
+    ) -> Result<PeerReply, Refusal> {
+        if orders.len() > MAX_ORDERS {
+            return Err(Refusal::new(RefusalReason::Malformed, "there are too many orders"));
+        }
+        let keystore = self.keystore()?;
+        let (_, version) = self.permitted(&keystore, group)?;
+        let mut nonces: Vec<Option<Nonce>> = {
+            let mut stocks = self.stocks.lock().unwrap_or_else(PoisonError::into_inner);
+            let stock = stocks.get_mut(&(from.clone(), group));
+            match stock {
+                Some(stock) => orders.iter().map(|order| stock.take(order.nonce).ok()).collect(),
+                None => orders.iter().map(|_| None).collect(),
+            }
+        };
+        let actor: Actor =
+            format!("node {from}").parse().map_err(|error: KmsError| Refusal::not_permitted(&error))?;
+        let known: Vec<_> = (0..orders.len()).filter(|place| nonces[*place].is_some()).collect();
+        let item =
+            |place: &usize| KeyMessage { key: (&version).into(), message: orders[*place].order.message() };
+        let items: Vec<_> = known.iter().map(item).collect();
+        let mut made: Vec<Option<OrderShare>> = vec![None; items.len()];
+        let results = keystore.on_behalf_of(&actor).contribute_batch(&items, |item| {
+            let place = known[item];
+            let nonce = nonces[place].take().expect("only orders with nonces are signed");
+            let part = nonce.sign(&orders[place].order);
+            made[item] = Some(part.map_err(|error| KmsError::new(Code::InvalidArgument, error.message))?);
+            Ok(())
+        });
+        let spent =
+            || Refusal::new(RefusalReason::NoncesSpent, "the nonces were used, or are of another process");
+        let mut parts: Vec<_> = orders.iter().map(|_| PeerPart::Refused(spent())).collect();
+        for ((place, part), result) in known.into_iter().zip(made).zip(results) {
+            parts[place] = match (result, part) {
+                (Ok(()), Some(part)) => PeerPart::Part(part),
+                (Ok(()), None) => PeerPart::Refused(spent()),
+                (Err(error), _) => PeerPart::Refused(Refusal::not_permitted(&error)),
+            };
+        }
+        self.counters
+            .parts
+            .inc_by(parts.iter().filter(|part| matches!(part, PeerPart::Part(_))).count() as u64);
+        let PeerReply::Ready { nonces } = self.prepare(from, group, refill)? else { unreachable!() };
+        Ok(PeerReply::Signed { parts, nonces })
+    }
+
+    /// Destroys this node's share, if the keystore has no key for it any more.
+    fn destroy_share(&self, from: &Name, group: SessionId) -> Result<PeerReply, Refusal> {
+        let keystore = self.keystore()?;
+        // The node that asks destroys the key first, and this node may not have read that yet.
+        let not_permitted = |error: KmsError| Refusal::not_permitted(&error);
+        keystore.catch_up().map_err(not_permitted)?;
+        let Some(share) = self.shares.find(group).map_err(not_permitted)? else {
+            return Ok(PeerReply::Destroyed {});
+        };
+        let version = keystore.find_version(GROUP, &share.public_key());
+        if version.is_some_and(|version| keystore.holds_private_key(&version)) {
+            let text = "the key is not destroyed in this node's view of the keystore";
+            return Err(Refusal::new(RefusalReason::NotPermitted, text));
+        }
+        self.shares.destroy(group).map_err(not_permitted)?;
+        self.stocks.lock().unwrap_or_else(PoisonError::into_inner).retain(|(_, one), _| *one != group);
+        self.versions.lock().unwrap_or_else(PoisonError::into_inner).remove(&group);
+        tracing::info!(peer = %from, "the share of a destroyed key is destroyed");
+        Ok(PeerReply::Destroyed {})
+    }
+}
