@@ -133,7 +133,7 @@ const FOREIGN: &str = "crates/formats/fuzz/seeds.json";
 /// One message of each kind.
 const THRESHOLD: &str = "crates/threshold/fuzz/seeds.json";
 
-const SEEDS: [Seeds; 22] = [
+const SEEDS: [Seeds; 24] = [
     Seeds {
         target: "foreign_signature",
         file: FOREIGN,
@@ -143,6 +143,7 @@ const SEEDS: [Seeds; 22] = [
     Seeds { target: "listed_files", file: FOREIGN, place: "/payloads", fields: &[("text", Encoding::Text)] },
     Seeds { target: "ssh_signers", file: FOREIGN, place: "/signers", fields: &[("text", Encoding::Text)] },
     Seeds { target: "ssh_revoked", file: FOREIGN, place: "/revoked", fields: &[("list", Encoding::Hex)] },
+    Seeds { target: "x509_request", file: FOREIGN, place: "/requests", fields: &[("text", Encoding::Text)] },
     Seeds {
         target: "ciphertext",
         file: "spec/vectors/symmetric.json",
@@ -198,6 +199,12 @@ const SEEDS: [Seeds; 22] = [
         target: "ssh_certificate",
         file: KEPT,
         place: "/ssh_certificates",
+        fields: &[("certificate", Encoding::Hex)],
+    },
+    Seeds {
+        target: "x509_certificate",
+        file: KEPT,
+        place: "/x509_certificates",
         fields: &[("certificate", Encoding::Hex)],
     },
     Seeds { target: "service_body", file: SERVICE, place: "/bodies", fields: &[("text", Encoding::Text)] },

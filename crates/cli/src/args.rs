@@ -26,15 +26,15 @@ pub(crate) use self::keys::{
     KeysDestroyArgs, KeysImportArgs, KeysListArgs, KeysPolicyArgs, KeysRevokeArgs, KeysShowArgs,
     KeysSuccessionArgs,
 };
-pub use self::keys::{KeysExportArgs, PublicKeyFormat};
+pub use self::keys::{KeysCsrArgs, KeysExportArgs, NameArgs, PublicKeyFormat};
 pub(crate) use self::keystore::{
     KeystoreBackupArgs, KeystoreCommand, KeystoreCommandArgs, KeystoreGuardArgs, KeystoreInitArgs,
     KeystoreRekeyArgs, KeystoreRestoreArgs,
 };
 pub(crate) use self::log::{LogArgs, LogCheckpointArgs, LogCommand, LogInitArgs, LogProveArgs, LogShowArgs};
 pub use self::log::{LogVerifyArgs, LogWitnessArgs};
-pub(crate) use self::shared::{Bound, ByteRange, ExcludeArgs, WorkArgs, duration_text};
-pub use self::shared::{Deadline, KeystoreArgs, ReportArgs, ServerArgs, deadline};
+pub(crate) use self::shared::{Bound, ByteRange, ExcludeArgs, WorkArgs};
+pub use self::shared::{Deadline, KeystoreArgs, ReportArgs, ServerArgs, deadline, duration, duration_text};
 pub(crate) use self::ssh_cert::{SshCertArgs, SshCertCommand, SshCertPolicyArgs, SshCertSignArgs};
 pub(crate) use self::sums::{CheckArgs, FilterArgs, ReadArgs, SumArgs};
 pub(crate) use self::trust::TrustArgs;

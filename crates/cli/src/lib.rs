@@ -61,12 +61,15 @@ pub mod keystore {
 
 /// What commands do with keys, wherever these are, and what `bulla-remote` adds to them.
 pub mod remote {
-    pub use crate::args::{Deadline, KeysExportArgs, PublicKeyFormat, ReportArgs, deadline};
+    pub use crate::args::{
+        Deadline, KeysCsrArgs, KeysExportArgs, NameArgs, PublicKeyFormat, ReportArgs, deadline, duration,
+        duration_text,
+    };
     pub use crate::commands::{public_key_text, write_public_key};
     pub use crate::programs::{start_age_plugin, strip_command};
     pub use crate::store::{
-        BackedUp, ImportTarget, Keys, Material, PrivateFile, ReadKeys, RemoteFunctions, Service, parse_name,
-        register_remote_functions,
+        BackedUp, ImportTarget, KeySource, Keys, Material, PrivateFile, ReadKeys, RemoteFunctions, Service,
+        parse_name, register_remote_functions,
     };
     pub use crate::trust::public_key;
 }

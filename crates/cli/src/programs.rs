@@ -2,7 +2,7 @@
 //! `bulla-audit`. bulla finds them as git finds its own: in its own folder first, and then on the
 //! PATH; never in the current folder.
 //!
-//! `bulla-remote` has the commands `token`, `threshold`, `approvals`, `kms-plugin` and
+//! `bulla-remote` has the commands `token`, `threshold`, `approvals`, `x509`, `kms-plugin` and
 //! `age-plugin`, and all commands of bulla with the keys of a service.
 
 use crate::error::{Error, Result};
@@ -76,6 +76,14 @@ const APPROVALS: Program = Program {
     ..REMOTE
 };
 
+/// Certificates: the library that writes them is for this command alone.
+const X509: Program = Program {
+    command: "x509",
+    about: "Sign X.509 certificates, and limit which ones a key signs",
+    purpose: "`bulla x509` starts it",
+    ..REMOTE
+};
+
 /// The plugin for Kubernetes, which asks a service.
 const KMS_PLUGIN: Program = Program {
     command: "kms-plugin",
@@ -102,8 +110,8 @@ const POLICY: Program = Program {
 };
 
 /// All programs.
-pub(crate) const PROGRAMS: [Program; 8] =
-    [AUDIT, SERVE, REMOTE, THRESHOLD, APPROVALS, KMS_PLUGIN, AGE_PLUGIN, POLICY];
+pub(crate) const PROGRAMS: [Program; 9] =
+    [AUDIT, SERVE, REMOTE, THRESHOLD, APPROVALS, X509, KMS_PLUGIN, AGE_PLUGIN, POLICY];
 
 /// The place of the command's name on a command line: after the only flag of bulla itself.
 fn command_index(words: &[OsString]) -> usize {

@@ -9,8 +9,8 @@ mod prompt;
 mod service;
 
 pub use self::audit_logs::{Log, LogCondition, LogFolder, WitnessPolicy};
-pub(crate) use self::key_source::{KeySource, ensure_reachable, open_log};
-pub use self::key_source::{keystore_folder, service_address};
+pub use self::key_source::{KeySource, keystore_folder, service_address};
+pub(crate) use self::key_source::{ensure_reachable, open_log};
 pub use self::keys::{BackedUp, ImportTarget, Keys, Material, PrivateFile, ReadKeys, parse_name};
 pub(crate) use self::known_keys::KnownKeys;
 pub(crate) use self::local::default_secret;

@@ -59,6 +59,8 @@ pub mod signify;
 pub mod sigstore;
 pub mod ssh;
 mod verifying_key;
+#[cfg(feature = "x509")]
+pub mod x509;
 
 pub use self::content::{ContentHasher, Coverage, MAX_WHOLE_LEN};
 pub use self::digests::{DigestAlgorithm, MultiHasher};

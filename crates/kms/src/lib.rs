@@ -113,6 +113,7 @@ mod time;
 pub mod token;
 #[cfg(feature = "transfer")]
 pub mod transfer;
+mod x509;
 
 pub use algorithm::{Algorithm, KeyUsage};
 pub use attestation::{Attestation, SignedAttestation, VersionAttestation};
@@ -143,6 +144,7 @@ pub use signature::{SignatureFile, Statement, StatementKind};
 pub use ssh_authority::{SshAuthority, SshCertificateKind, SshCertificateSummary};
 pub use succession::Succession;
 pub use time::Timestamp;
+pub use x509::{X509Authority, X509CertificateKind, X509CertificateSummary, X509Usage};
 
 /// Entry points for the fuzzers in `fuzz/`; not part of the interface.
 #[doc(hidden)]
@@ -224,6 +226,11 @@ pub mod fuzzing {
     /// it.
     pub fn ssh_certificate(bytes: &[u8]) {
         crate::ssh_authority::fuzz(bytes);
+    }
+
+    /// Reads bytes as an X.509 certificate that a key is asked to sign, and asks policies about it.
+    pub fn x509_certificate(bytes: &[u8]) {
+        crate::x509::fuzz(bytes);
     }
 }
 

@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::id::Name;
 use crate::ssh_authority::SshAuthority;
 use crate::time::Timestamp;
+use crate::x509::X509Authority;
 
 /// Whether a key does what it is for. In this module, *signs* stands for signing, encrypting,
 /// decrypting, and making and verifying MACs, and *verifies* for verifying signatures.
@@ -207,6 +208,11 @@ pub enum KeyChange {
     /// and P-256 that sign no digests
     /// ([`Keystore::ssh_authority`](crate::Keystore::ssh_authority)).
     SshAuthority(Option<SshAuthority>),
+    /// Makes the key an authority of X.509: of what callers bring, it signs certificates that the
+    /// policy permits, and what is about its own public key, and nothing else; or a key like others
+    /// again. Only for keys of Ed25519, ECDSA and RSA that sign no digests
+    /// ([`Keystore::x509_authority`](crate::Keystore::x509_authority)).
+    X509Authority(Option<X509Authority>),
     /// Lets the key be used only with approvals by this rule. A key that has a rule gets another
     /// one only with approvals by the old one ([`Keystore::with_approval`]), and none never again.
     ///

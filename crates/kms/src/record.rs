@@ -15,6 +15,7 @@ use crate::public_key::PublicKey;
 use crate::rollback::StoreMark;
 use crate::ssh_authority::SshAuthority;
 use crate::time::Timestamp;
+use crate::x509::X509Authority;
 
 /// The metadata of one key, as JSON inside its envelope. Fields with default values are omitted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +59,9 @@ pub(crate) struct KeyRecord {
     /// If it is there, the key signs certificates of OpenSSH that it permits, and nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ssh_authority: Option<SshAuthority>,
+    /// If it is there, the key signs X.509 certificates that it permits, and nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) x509_authority: Option<X509Authority>,
     /// If it is there, the key is used only with approvals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) approval: Option<ApprovalRule>,

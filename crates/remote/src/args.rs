@@ -269,6 +269,7 @@ mod tests {
     use super::*;
     use crate::approvals::ApprovalsCli;
     use crate::threshold::ThresholdCli;
+    use crate::x509::X509Cli;
     use bulla_command::tree::CommandTree;
     use clap::CommandFactory;
 
@@ -283,6 +284,9 @@ mod tests {
         let tree = CommandTree::of(&ApprovalsCli::command());
         assert_eq!(tree.missing_help("bulla approvals"), Vec::<String>::new());
         assert_eq!(tree.count(), 7);
+        let tree = CommandTree::of(&X509Cli::command());
+        assert_eq!(tree.missing_help("bulla x509"), Vec::<String>::new());
+        assert_eq!(tree.count(), 4);
         let tree = CommandTree::of(&KmsPluginCli::command());
         assert_eq!(tree.missing_help("bulla kms-plugin"), Vec::<String>::new());
         let tree = CommandTree::of(&AgePluginCli::command());

@@ -1,9 +1,9 @@
-//! What the command `bulla` does with the keys of a service, with tokens, and with keys of groups,
-//! and the plugins for Kubernetes and for age: the program `bulla-remote`.
+//! What the command `bulla` does with the keys of a service, with tokens, with keys of groups, and
+//! with X.509, and the plugins for Kubernetes and for age: the program `bulla-remote`.
 //!
-//! The client of the service, with HTTP and TLS, and the libraries of tokens and of keys of groups
-//! are many crates. `bulla` has none of them: it starts this program, which has all commands of
-//! bulla.
+//! The client of the service, with HTTP and TLS, and the libraries of tokens, of keys of groups
+//! and of certificates are many crates. `bulla` has none of them: it starts this program, which has
+//! all commands of bulla.
 #![forbid(unsafe_code)]
 #![allow(
     missing_docs,
@@ -20,14 +20,18 @@ mod keys;
 mod kms_plugin;
 mod threshold;
 mod token;
+mod x509;
 
 pub use self::connection::ServiceConnection;
 
 use crate::approvals::ApprovalsCli;
 use crate::args::{AgePluginCli, Cli, KmsPluginCli};
 use crate::threshold::ThresholdCli;
+use crate::x509::X509Cli;
 use bulla_cli::keystore::ServerArgs;
-use bulla_cli::remote::{KeysExportArgs, RemoteFunctions, Service, register_remote_functions, strip_command};
+use bulla_cli::remote::{
+    KeysCsrArgs, KeysExportArgs, RemoteFunctions, Service, register_remote_functions, strip_command,
+};
 use bulla_command::error::Result;
 use bulla_command::exit::Exit;
 use bulla_command::program;
@@ -45,6 +49,10 @@ impl RemoteFunctions for Functions {
 
     fn export_key(&self, args: &KeysExportArgs) -> Result<()> {
         export::export_key(args)
+    }
+
+    fn request_certificate(&self, args: &KeysCsrArgs) -> Result<()> {
+        x509::request(args)
     }
 }
 
@@ -73,6 +81,12 @@ pub fn main() -> ExitCode {
         return run(words, |cli: ThresholdCli| {
             cli.color.apply();
             threshold::run(&cli.command)
+        });
+    }
+    if let Some(words) = strip_command(&words, "x509") {
+        return run(words, |cli: X509Cli| {
+            cli.color.apply();
+            x509::run(&cli.command)
         });
     }
     if let Some(words) = strip_command(&words, "kms-plugin") {

@@ -8,7 +8,7 @@ use bulla_devtools::{Context, quiet};
 use crate::forward::{self, Built};
 
 /// The documents whose commands are checked.
-const DOCUMENTS: [&str; 25] = [
+const DOCUMENTS: [&str; 26] = [
     "README.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
@@ -34,6 +34,7 @@ const DOCUMENTS: [&str; 25] = [
     "docs/tutorials/sign-a-release.md",
     "docs/tutorials/sign-a-terabyte.md",
     "docs/tutorials/sign-from-ci.md",
+    "docs/x509.md",
 ];
 
 /// How a document calls the command `bulla`.

@@ -5,6 +5,7 @@ use bulla_keystore::{DEFAULT_LABEL, DEFAULT_PURPOSE};
 use bulla_kms::backend::{GROUP, SOFTWARE};
 use bulla_kms::pkcs11;
 use clap::{Args, Subcommand, ValueEnum};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -111,6 +112,7 @@ Exit status: 0 canceled, 2 not canceled.")]
     ExportPublic(ExportPublicArgs),
     Import(KeysImportArgs),
     Export(KeysExportArgs),
+    Csr(KeysCsrArgs),
 }
 
 /// Create a key
@@ -415,6 +417,60 @@ pub struct KeysExportArgs {
 
     #[command(flatten)]
     pub keystore: KeystoreArgs,
+}
+
+/// Request an X.509 certificate for a key
+///
+/// bulla writes a request in PKCS #10, as PEM, signed by the key. An authority makes a certificate
+/// of it: `bulla x509 sign`, or another program. The key is of Ed25519, ECDSA or RSA.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  bulla keys csr web --subject CN=www.example.org --dns www.example.org -o web.csr
+  bulla keys csr ann --subject 'CN=Ann Example,O=Example' --email ann@example.org
+
+Exit status: 0 written, 2 not written.")]
+pub struct KeysCsrArgs {
+    /// The key: its label or its id
+    #[arg(value_name = "LABEL|ID")]
+    pub key: String,
+
+    /// The subject, in the form of RFC 4514
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    pub subject: String,
+
+    #[command(flatten)]
+    pub names: NameArgs,
+
+    /// Write to FILE instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub keystore: KeystoreArgs,
+
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// The names of a certificate beside its subject.
+#[derive(Args)]
+pub struct NameArgs {
+    /// A DNS name that the certificate is for; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub dns: Vec<String>,
+
+    /// An IP address that the certificate is for; may be given several times
+    #[arg(long, value_name = "ADDRESS")]
+    pub ip: Vec<IpAddr>,
+
+    /// An address of mail that the certificate is for; may be given several times
+    #[arg(long, value_name = "ADDRESS")]
+    pub email: Vec<String>,
+
+    /// A URI that the certificate is for, such as one of SPIFFE; may be given several times
+    #[arg(long, value_name = "URI")]
+    pub uri: Vec<String>,
 }
 
 /// Show or change a key's rotation policy and its minimum version

@@ -102,7 +102,10 @@ const TIME_UNITS: [(char, u64); 6] = [
 ];
 
 /// A length of time: a number and s, m, h, d, w or y.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
+///
+/// # Errors
+/// The text has another form.
+pub fn duration(text: &str) -> Result<Duration, String> {
     let form = || {
         format!("{text:?} is not a length of time: write a number and s, m, h, d, w or y, for example 90d")
     };
@@ -113,7 +116,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// The text of a length of time, as `duration` reads it: in the longest unit up to a day that fits.
-pub(crate) fn duration_text(seconds: u64) -> String {
+pub fn duration_text(seconds: u64) -> String {
     let fits = |(letter, unit): &(char, u64)| !matches!(letter, 'y' | 'w') && seconds.is_multiple_of(*unit);
     match TIME_UNITS.into_iter().find(fits) {
         Some((letter, unit)) if seconds > 0 => format!("{}{letter}", seconds / unit),

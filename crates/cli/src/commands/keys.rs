@@ -59,6 +59,7 @@ pub(crate) fn run(command: &KeysCommand) -> Result<Exit> {
         }),
         KeysCommand::Import(args) => transfer::import(args),
         KeysCommand::Export(args) => remote_functions()?.export_key(args),
+        KeysCommand::Csr(args) => remote_functions()?.request_certificate(args),
     }?;
     Ok(Exit::Ok)
 }

@@ -13,7 +13,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 /// Where the keys are.
-pub(crate) enum KeySource {
+pub enum KeySource {
     /// In a keystore on this machine.
     Local(LocalKeystore),
     /// In a service.
@@ -25,7 +25,7 @@ impl KeySource {
     ///
     /// # Errors
     /// The keystore does not exist, or bulla cannot get the passphrase or the device.
-    pub(crate) fn existing(args: &KeystoreArgs) -> Result<Self> {
+    pub fn existing(args: &KeystoreArgs) -> Result<Self> {
         Self::find(args, LocalKeystore::existing)
     }
 
@@ -56,7 +56,7 @@ impl KeySource {
 
     /// The keys, to sign with the one that the user names: as [`KeySource::open`], but a keystore
     /// on this machine is locked only if the signature changes it.
-    pub(crate) fn open_to_sign(&self, name: &str) -> Result<Box<dyn Keys + '_>> {
+    pub fn open_to_sign(&self, name: &str) -> Result<Box<dyn Keys + '_>> {
         match self {
             Self::Local(keystore) => Ok(Box::new(keystore.open_to_sign(name)?)),
             Self::Remote(service) => Ok(service.keys()),
@@ -64,7 +64,7 @@ impl KeySource {
     }
 
     /// The current keys, for reading only.
-    pub(crate) fn read(&self) -> Result<Box<dyn ReadKeys + Send + Sync>> {
+    pub fn read(&self) -> Result<Box<dyn ReadKeys + Send + Sync>> {
         match self {
             Self::Local(keystore) => Ok(Box::new(keystore.snapshot()?)),
             Self::Remote(service) => Ok(service.keys()),

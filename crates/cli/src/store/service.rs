@@ -1,9 +1,9 @@
-//! What only the program `bulla-remote` can do: use the keys of a service, and tokens. The crates
-//! for that are many, and `bulla` does not have them.
+//! What only the program `bulla-remote` can do: use the keys of a service, tokens, and
+//! certificates. The crates for that are many, and `bulla` does not have them.
 
 use super::audit_logs::Log;
 use super::keys::Keys;
-use crate::args::{KeysExportArgs, ServerArgs};
+use crate::args::{KeysCsrArgs, KeysExportArgs, ServerArgs};
 use crate::error::Result;
 use crate::programs::REMOTE;
 use bulla_kms::audit_log::Checkpoint;
@@ -28,6 +28,9 @@ pub trait RemoteFunctions: Sync {
 
     /// Carries out `bulla keys export`, which needs a token.
     fn export_key(&self, args: &KeysExportArgs) -> Result<()>;
+
+    /// Carries out `bulla keys csr`, which needs the library of certificates.
+    fn request_certificate(&self, args: &KeysCsrArgs) -> Result<()>;
 }
 
 static FUNCTIONS: OnceLock<&'static dyn RemoteFunctions> = OnceLock::new();

@@ -45,5 +45,6 @@ mod temporary;
 mod threshold;
 mod transfer;
 mod verify_range;
+mod x509;
 
 use bulla_testing::{self as support, serving};

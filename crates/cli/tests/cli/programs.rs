@@ -62,6 +62,7 @@ fn help_completions_and_manual_pages_show_the_commands_of_all_programs() {
         ("token", "bulla-remote"),
         ("threshold", "bulla-remote"),
         ("approvals", "bulla-remote"),
+        ("x509", "bulla-remote"),
         ("kms-plugin", "bulla-remote"),
         ("age-plugin", "bulla-remote"),
         ("policy", "bulla-serve"),

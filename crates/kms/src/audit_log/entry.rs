@@ -11,12 +11,12 @@ use super::actor::Actor;
 use super::checkpoint::LogId;
 #[cfg(test)]
 use super::event::AuditEvent;
+use super::event::CertificateSummary;
 use super::tree::{self, Frontier};
 use crate::approval::ApprovalSummary;
 use crate::encoding::{self, serde_as_text};
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeySelector;
-use crate::ssh_authority::SshCertificateSummary;
 use crate::time::Timestamp;
 
 /// The format that this program writes and reads.
@@ -96,9 +96,9 @@ pub struct Entry {
     /// The BLAKE3 digest of the message, as lower-case hexadecimal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     digest: Option<Digest>,
-    /// The certificate of OpenSSH that was signed, if the message was one.
+    /// The certificate that was signed, if the message was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub certificate: Option<Box<SshCertificateSummary>>,
+    pub certificate: Option<Box<CertificateSummary>>,
     /// The request for approval that this was a step of, or that the use of the key had.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Box<ApprovalSummary>>,

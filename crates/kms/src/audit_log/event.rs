@@ -3,6 +3,7 @@
 use std::fmt;
 
 use bulla_blake3::Hash;
+use serde::{Deserialize, Serialize};
 
 use super::actor::Actor;
 use super::checkpoint::CheckpointSigner;
@@ -12,6 +13,7 @@ use crate::id::KeyRef;
 use crate::key_signature::Verdict;
 use crate::policy::KeyChange;
 use crate::ssh_authority::SshCertificateSummary;
+use crate::x509::X509CertificateSummary;
 
 /// An operation, as a word that never changes once released.
 #[non_exhaustive]
@@ -69,6 +71,8 @@ pub enum AuditOperation {
     Certificates,
     /// The certificates of OpenSSH that the key signs were set.
     SshAuthority,
+    /// The X.509 certificates that the key signs were set.
+    X509Authority,
     /// The rule of approvals was set.
     ApprovalRule,
     /// A use of a key was requested that needs approvals.
@@ -128,6 +132,7 @@ impl AuditOperation {
         Self::AllowBackup,
         Self::Certificates,
         Self::SshAuthority,
+        Self::X509Authority,
         Self::ApprovalRule,
         Self::RequestApproval,
         Self::Approve,
@@ -173,6 +178,7 @@ impl AuditOperation {
             Self::AllowBackup => "allow_backup",
             Self::Certificates => "certificates",
             Self::SshAuthority => "ssh_authority",
+            Self::X509Authority => "certificate_authority",
             Self::ApprovalRule => "approval_rule",
             Self::RequestApproval => "request_approval",
             Self::Approve => "approve",
@@ -209,6 +215,7 @@ impl AuditOperation {
             | Self::AllowBackup
             | Self::Certificates
             | Self::SshAuthority
+            | Self::X509Authority
             | Self::ApprovalRule
             | Self::Revoke
             | Self::DestroyVersion
@@ -253,6 +260,7 @@ impl From<&KeyChange> for AuditOperation {
             KeyChange::AllowBackup => Self::AllowBackup,
             KeyChange::Certificates { .. } => Self::Certificates,
             KeyChange::SshAuthority(_) => Self::SshAuthority,
+            KeyChange::X509Authority(_) => Self::X509Authority,
             KeyChange::Approval(_) => Self::ApprovalRule,
             KeyChange::Revoke(_) => Self::Revoke,
             KeyChange::DestroyVersion(_) => Self::DestroyVersion,
@@ -294,6 +302,25 @@ impl Outcome {
     }
 }
 
+/// What a log says of a certificate that was signed, or should have been.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum CertificateSummary {
+    /// One of OpenSSH.
+    Ssh(SshCertificateSummary),
+    /// One of X.509.
+    X509(X509CertificateSummary),
+}
+
+impl CertificateSummary {
+    /// What is recorded of a message, if it is a certificate before its signature.
+    pub(crate) fn of(message: &[u8]) -> Option<Self> {
+        let ssh = SshCertificateSummary::of(message).map(Self::Ssh);
+        ssh.or_else(|| X509CertificateSummary::of(message).map(Self::X509))
+    }
+}
+
 /// One operation on a keystore.
 #[non_exhaustive]
 #[derive(Clone, Debug)]
@@ -309,8 +336,8 @@ pub struct AuditEvent<'a> {
     /// The BLAKE3 digest of the message that was signed or verified, or of the ciphertext that was
     /// made or decrypted. There is none of a plaintext, or of a message with a MAC.
     pub digest: Option<Hash>,
-    /// The certificate of OpenSSH that was signed, if the message was one.
-    pub certificate: Option<Box<SshCertificateSummary>>,
+    /// The certificate that was signed, if the message was one.
+    pub certificate: Option<Box<CertificateSummary>>,
     /// The request for approval that this was a step of, or that the use of the key had.
     pub approval: Option<Box<ApprovalSummary>>,
 }

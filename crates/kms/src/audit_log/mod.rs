@@ -41,7 +41,7 @@ mod writer;
 pub use self::actor::Actor;
 pub use self::checkpoint::{Checkpoint, CheckpointSigner, CheckpointSigningKey, LogId, UnsignedCheckpoint};
 pub use self::entry::{Entry, EventName};
-pub use self::event::{AuditEvent, AuditOperation, AuditSink, Outcome};
+pub use self::event::{AuditEvent, AuditOperation, AuditSink, CertificateSummary, Outcome};
 pub use self::files::{read_cosigned_checkpoint, read_log_id};
 pub use self::log::{AuditLog, CheckpointThread, Recovered};
 pub use self::options::{AuditLogOptions, Durability, Verifications};

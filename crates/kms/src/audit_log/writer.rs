@@ -419,7 +419,12 @@ mod tests {
                         let actor = actor.parse().unwrap();
                         let operation = AuditOperation::Sign;
                         // Some lines have a certificate, with a text that needs an escape.
-                        let text = r#"{"kind":"host","serial":"7","key_id":"\"a\"","principals":["b","c"]}"#;
+                        let text = match key {
+                            None => r#"{"kind":"host","serial":"7","key_id":"\"a\"","principals":["b","c"]}"#,
+                            Some(_) => {
+                                r#"{"kind":"leaf","serial":"7f","subject":["CN=\"a\""],"names":["DNS:b"],"not_after":"2030-01-31T09:30:00.000Z"}"#
+                            }
+                        };
                         let certificate = digest.map(|_| serde_json::from_str(text).unwrap());
                         let text = r#"{"id":"0197a5c0-4c1e-7e0b-9a37-0d2a6f3b8c11","reason":"\"a\""}"#;
                         let approval = key.map(|_| serde_json::from_str(text).unwrap());

@@ -258,6 +258,7 @@ impl Keystore {
                 rotation: new.rotation,
                 derivation: new.derivation,
                 ssh_authority: None,
+                x509_authority: None,
                 approval: new.approval.clone(),
                 versions: vec![VersionRecord::new(now, identity, origin)],
             };

@@ -17,6 +17,7 @@ use crate::policy::{KeyChange, KeyState, VersionState};
 use crate::record::{KeyRecord, VersionRecord};
 use crate::ssh_authority::SshAuthority;
 use crate::time::Timestamp;
+use crate::x509::X509Authority;
 
 /// An error unless a key's private keys may be used and new ones made.
 pub(super) fn check_enabled(record: &KeyRecord) -> Result<()> {
@@ -66,6 +67,18 @@ impl VersionRecord {
     }
 }
 
+/// Sets the oldest version that is used for anything.
+fn set_minimum_version(record: &mut KeyRecord, minimum: NonZeroU32) -> Result<()> {
+    let (key, latest) = (&record.key, record.latest_number());
+    if minimum > latest {
+        let message =
+            format!("the minimum version cannot be {minimum}: the latest version of {key} is {latest}");
+        return refuse(Code::UnknownVersion, message);
+    }
+    record.minimum_version = minimum.get();
+    Ok(())
+}
+
 /// Sets which certificates of OpenSSH the key signs.
 fn set_ssh_authority(record: &mut KeyRecord, policy: Option<&SshAuthority>) -> Result<()> {
     if let Some(policy) = policy {
@@ -75,9 +88,35 @@ fn set_ssh_authority(record: &mut KeyRecord, policy: Option<&SshAuthority>) -> R
             let message = "an authority of OpenSSH is a key of Ed25519 or P-256 that signs no digests";
             return refuse(Code::KeyUsageMismatch, message.to_owned());
         }
+        check_is_no_authority(record.x509_authority.is_some())?;
     }
     record.ssh_authority = policy.cloned();
     Ok(())
+}
+
+/// Sets which X.509 certificates the key signs.
+fn set_x509_authority(record: &mut KeyRecord, policy: Option<&X509Authority>) -> Result<()> {
+    if let Some(policy) = policy {
+        policy.check()?;
+        let algorithm = record.key.algorithm();
+        let is_known = algorithm == Algorithm::Ed25519 || algorithm.is_ecdsa() || algorithm.is_rsa();
+        if !is_known || record.signs_digests {
+            let message = "an authority of X.509 is a key of Ed25519, ECDSA or RSA that signs no digests";
+            return refuse(Code::KeyUsageMismatch, message.to_owned());
+        }
+        check_is_no_authority(record.ssh_authority.is_some())?;
+    }
+    record.x509_authority = policy.cloned();
+    Ok(())
+}
+
+/// An error for a key that is an authority of the other kind already.
+fn check_is_no_authority(is_other: bool) -> Result<()> {
+    if !is_other {
+        return Ok(());
+    }
+    let message = "a key is an authority of OpenSSH or of X.509, and not of both: use another key";
+    refuse(Code::KeyUsageMismatch, message.to_owned())
 }
 
 fn refuse<T>(code: Code, message: String) -> Result<T> {
@@ -94,24 +133,14 @@ impl KeyChange {
         }
         match (self, record.state) {
             (Self::Label(label), _) => record.label.clone_from(label),
-            (Self::MinimumVersion(minimum), _) => {
-                if *minimum > record.latest_number() {
-                    let latest = record.latest_number();
-                    return refuse(
-                        Code::UnknownVersion,
-                        format!(
-                            "the minimum version cannot be {minimum}: the latest version of {key} is {latest}"
-                        ),
-                    );
-                }
-                record.minimum_version = minimum.get();
-            }
+            (Self::MinimumVersion(minimum), _) => set_minimum_version(record, *minimum)?,
             (Self::MinimumSigningVersion(minimum), _) => set_minimum_signing_version(record, *minimum)?,
             (Self::Rotation(policy), _) => record.rotation = *policy,
             (Self::DeletionAllowed(allowed), _) => record.deletion_allowed = *allowed,
             (Self::AllowBackup, _) => record.backup_allowed = true,
             (Self::Certificates { version, chain }, _) => set_certificates(record, *version, chain)?,
             (Self::SshAuthority(policy), _) => set_ssh_authority(record, policy.as_ref())?,
+            (Self::X509Authority(policy), _) => set_x509_authority(record, policy.as_ref())?,
             (Self::Approval(rule), _) => {
                 check_approvable(&key, rule)?;
                 record.approval = Some(rule.clone());

@@ -13,7 +13,7 @@ use super::{Keystore, Observers};
 use crate::algorithm::Algorithm;
 use crate::approval::{ApprovalId, ApprovalSummary};
 use crate::attestation::{Attestation, SignedAttestation};
-use crate::audit_log::{Actor, AuditEvent, AuditOperation, AuditSink, Outcome};
+use crate::audit_log::{Actor, AuditEvent, AuditOperation, AuditSink, CertificateSummary, Outcome};
 use crate::backend::SharedKey;
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyRef, KeyVersionId};
@@ -21,7 +21,6 @@ use crate::key_signature::{Signature, Verdict};
 #[cfg(feature = "with-metrics")]
 use crate::metrics::Metrics;
 use crate::secret_bytes::SecretBytes;
-use crate::ssh_authority::SshCertificateSummary;
 
 /// The subject of an operation, as far as it is known before the operation.
 #[derive(Clone, Copy)]
@@ -77,7 +76,7 @@ impl<'a> Subject<'a> {
     ) -> AuditEvent<'a> {
         let operation = self.operation;
         let signed = self.message.filter(|_| operation == AuditOperation::Sign);
-        let certificate = signed.and_then(SshCertificateSummary::of).map(Box::new);
+        let certificate = signed.and_then(CertificateSummary::of).map(Box::new);
         let step = self.approval.map(|(_, summary)| summary.clone());
         let approval = step.or_else(|| approved.map(ApprovalSummary::of)).map(Box::new);
         let digest = digest.or(self.approval.map(|(digest, _)| *digest));

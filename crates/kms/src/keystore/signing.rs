@@ -30,6 +30,7 @@ use crate::ssh_authority::SshAuthority;
 use crate::store::Rows;
 use crate::succession::Succession;
 use crate::time::Timestamp;
+use crate::x509::X509Authority;
 
 /// The origin of what a key signs.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -165,7 +166,38 @@ impl Keystore {
         if let Some(policy) = &loaded.record.ssh_authority {
             policy.permit(message, Timestamp::now()?)?;
         }
+        if let Some(policy) = &loaded.record.x509_authority {
+            policy.permit(message, Timestamp::now()?, loaded.version(&id)?.public_key_of(id.key_id())?)?;
+        }
         Ok((id, loaded))
+    }
+
+    /// Which X.509 certificates a key signs; none if it is no authority.
+    ///
+    /// ```
+    /// use std::num::NonZeroU64;
+    ///
+    /// use bulla_kms::{
+    ///     Algorithm, Code, KeyChange, Keystore, NewKey, X509Authority, X509CertificateKind, X509Usage,
+    /// };
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let key = keystore.create_key(NewKey::new("local".parse()?, "ca".parse()?, Algorithm::Ed25519))?;
+    /// let mut policy = X509Authority::new(vec![X509CertificateKind::Leaf], NonZeroU64::MIN);
+    /// policy.dns_names = vec!["www.example.org".to_owned()];
+    /// policy.usages = vec![X509Usage::ServerAuth];
+    /// keystore.update(key.key_id(), None, &KeyChange::X509Authority(Some(policy.clone())))?;
+    /// assert_eq!(keystore.x509_authority(key.key_id())?, Some(policy));
+    /// // It signs nothing else from now on.
+    /// let refused = keystore.sign(&key, b"a message").unwrap_err();
+    /// assert_eq!(refused.code, Code::KeyUsageMismatch);
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Code::KeyNotFound`].
+    pub fn x509_authority(&self, key_id: &KeyId) -> Result<Option<X509Authority>> {
+        Ok(self.index.load().key(key_id)?.record.x509_authority.clone())
     }
 
     /// Which certificates of OpenSSH a key signs; none if it is no authority.
@@ -282,9 +314,8 @@ impl Keystore {
             }
             self.check_lease()?;
             let (id, loaded) = self.version_for_one_use(key, content, used)?;
-            if loaded.record.ssh_authority.is_some() {
-                let message =
-                    format!("the key {} signs certificates of OpenSSH, and no digests", id.key_id());
+            if loaded.record.ssh_authority.is_some() || loaded.record.x509_authority.is_some() {
+                let message = format!("the key {} signs certificates, and no digests", id.key_id());
                 return Err(KmsError::new(Code::KeyUsageMismatch, message));
             }
             let message = message(&id, loaded.version(&id)?.public_key_of(id.key_id())?);

@@ -130,7 +130,7 @@ fn algorithm(
     }
 }
 
-pub(super) fn unwritable(error: pkcs8::der::Error) -> KmsError {
+pub(super) fn unwritable(error: der::Error) -> KmsError {
     KmsError::new(Code::InvalidArgument, "the key cannot be written as DER").with_source(error)
 }
 
@@ -227,12 +227,10 @@ pub(super) fn private_der(algorithm: Algorithm, material: &KeyMaterial) -> Resul
         let octets = OctetStringRef::new(material)?;
         let inner = Zeroizing::new(match shape(algorithm) {
             Shape::OctetString => octets.to_der()?,
-            Shape::SeedOrExpanded => ContextSpecific {
-                tag_number: SEED_TAG,
-                tag_mode: pkcs8::der::TagMode::Implicit,
-                value: octets,
+            Shape::SeedOrExpanded => {
+                ContextSpecific { tag_number: SEED_TAG, tag_mode: der::TagMode::Implicit, value: octets }
+                    .to_der()?
             }
-            .to_der()?,
             Shape::EcPrivateKey => ec_private_key(material, None, None).to_vec(),
             Shape::Raw => material.to_vec(),
         });
@@ -306,7 +304,7 @@ fn material(algorithm: Algorithm, inner: &[u8]) -> Result<KeyMaterial> {
                     let mut reader = SliceReader::new(inner)?;
                     let seed = ContextSpecific::<&OctetStringRef>::decode_implicit(&mut reader, SEED_TAG)?;
                     reader.finish()?;
-                    Ok::<_, pkcs8::der::Error>(seed)
+                    Ok::<_, der::Error>(seed)
                 };
                 read().ok().flatten().map(|seed| whole(seed.value)).ok_or_else(error)
             }
@@ -398,10 +396,10 @@ fn is_pair(algorithm: Algorithm, scalar: &KeyMaterial, point: &[u8]) -> bool {
 }
 
 /// The seed and the expanded key beside it.
-fn both(inner: &[u8]) -> pkcs8::der::Result<(&OctetStringRef, &OctetStringRef)> {
+fn both(inner: &[u8]) -> der::Result<(&OctetStringRef, &OctetStringRef)> {
     let mut reader = SliceReader::new(inner)?;
     let pair = reader.sequence(|reader| {
-        Ok::<_, pkcs8::der::Error>((<&OctetStringRef>::decode(reader)?, <&OctetStringRef>::decode(reader)?))
+        Ok::<_, der::Error>((<&OctetStringRef>::decode(reader)?, <&OctetStringRef>::decode(reader)?))
     })?;
     reader.finish()?;
     Ok(pair)

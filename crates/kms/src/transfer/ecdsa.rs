@@ -39,11 +39,10 @@ pub fn ecdsa_to_der(algorithm: Algorithm, signature: &[u8]) -> Option<Vec<u8>> {
 pub fn ecdsa_from_der(algorithm: Algorithm, der: &[u8]) -> Option<Vec<u8>> {
     let read = || {
         let mut reader = SliceReader::new(der)?;
-        let both = reader.sequence(|reader| {
-            Ok::<_, pkcs8::der::Error>([UintRef::decode(reader)?, UintRef::decode(reader)?])
-        })?;
+        let both = reader
+            .sequence(|reader| Ok::<_, der::Error>([UintRef::decode(reader)?, UintRef::decode(reader)?]))?;
         reader.finish()?;
-        Ok::<_, pkcs8::der::Error>(both)
+        Ok::<_, der::Error>(both)
     };
     let numbers: [UintRef<'_>; 2] = read().ok()?;
     let length = algorithm.output_length() / 2;

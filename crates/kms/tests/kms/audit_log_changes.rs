@@ -26,6 +26,7 @@ fn every_change_of_a_key_is_recorded_under_its_own_name() {
         (KeyChange::AllowBackup, "allow_backup ok"),
         (KeyChange::Certificates { version: first, chain: vec![vec![0x30, 0]] }, "certificates ok"),
         (KeyChange::SshAuthority(None), "ssh_authority ok"),
+        (KeyChange::X509Authority(None), "certificate_authority ok"),
         (KeyChange::Approval(rule), "approval_rule invalid_argument"),
         (KeyChange::Revoke(first), "revoke ok"),
         (KeyChange::DestroyVersion(first), "destroy_version ok"),

@@ -17,6 +17,7 @@ mod audit_log_pages;
 mod audit_log_proofs;
 mod audit_log_syncs;
 mod audit_log_witnesses;
+mod authority;
 mod backup;
 mod chaos;
 mod concurrency;
