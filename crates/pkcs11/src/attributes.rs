@@ -36,21 +36,22 @@ pub(crate) struct Wanted {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Length(usize),
-    Value(Vec<u8>),
+    /// It may be a secret that was derived.
+    Value(Zeroizing<Vec<u8>>),
     /// The code says why there is no value.
     Unavailable(CK_RV),
 }
 
 /// The attributes of an object.
 #[derive(Clone, Default)]
-pub(crate) struct Attributes(Vec<(CK_ATTRIBUTE_TYPE, Box<[u8]>)>);
+pub(crate) struct Attributes(Vec<(CK_ATTRIBUTE_TYPE, Zeroizing<Box<[u8]>>)>);
 
 impl Attributes {
     /// Adds an attribute, or replaces its value.
     pub(crate) fn set(&mut self, kind: CK_ATTRIBUTE_TYPE, value: &[u8]) -> &mut Self {
         match self.0.iter_mut().find(|(known, _)| *known == kind) {
-            Some((_, old)) => *old = value.into(),
-            None => self.0.push((kind, value.into())),
+            Some((_, old)) => *old = Zeroizing::new(value.into()),
+            None => self.0.push((kind, Zeroizing::new(value.into()))),
         }
         self
     }
@@ -71,7 +72,7 @@ impl Attributes {
     }
 
     pub(crate) fn get(&self, kind: CK_ATTRIBUTE_TYPE) -> Option<&[u8]> {
-        self.0.iter().find(|(known, _)| *known == kind).map(|(_, value)| &**value)
+        self.0.iter().find(|(known, _)| *known == kind).map(|(_, value)| &***value)
     }
 
     /// Whether a flag is there and set.
@@ -81,20 +82,27 @@ impl Attributes {
 
     /// Whether the object has all attributes of a template.
     pub(crate) fn matches(&self, template: &[Attribute]) -> bool {
-        template.iter().all(|wanted| self.get(wanted.kind) == Some(wanted.value.as_slice()))
+        let has = |wanted: &Attribute| self.get(wanted.kind) == Some(wanted.value.as_slice());
+        template.iter().all(|wanted| !self.hides(wanted.kind) && has(wanted))
     }
 
     /// What a program gets of an attribute.
     pub(crate) fn answer(&self, wanted: Wanted) -> Answer {
-        if is_secret(wanted.kind) && self.is_secret_key() {
+        if self.hides(wanted.kind) {
             return Answer::Unavailable(CKR_ATTRIBUTE_SENSITIVE);
         }
         match (self.get(wanted.kind), wanted.room) {
             (None, _) => Answer::Unavailable(CKR_ATTRIBUTE_TYPE_INVALID),
             (Some(value), None) => Answer::Length(value.len()),
             (Some(value), Some(room)) if room < value.len() => Answer::Unavailable(CKR_BUFFER_TOO_SMALL),
-            (Some(value), Some(_)) => Answer::Value(value.to_vec()),
+            (Some(value), Some(_)) => Answer::Value(value.to_vec().into()),
         }
+    }
+
+    /// Whether an attribute is a secret that programs may not read.
+    fn hides(&self, kind: CK_ATTRIBUTE_TYPE) -> bool {
+        let is_readable = self.get(CKA_SENSITIVE) == Some(&[CK_FALSE]) && self.is_set(CKA_EXTRACTABLE);
+        is_secret(kind) && self.is_secret_key() && !is_readable
     }
 
     fn is_secret_key(&self) -> bool {
@@ -176,7 +184,7 @@ mod tests {
         let answer = |kind, room| private_key().answer(Wanted { kind, room });
         assert_eq!(answer(CKA_LABEL, None), Answer::Length(8));
         assert_eq!(answer(CKA_LABEL, Some(7)), Answer::Unavailable(CKR_BUFFER_TOO_SMALL));
-        assert_eq!(answer(CKA_LABEL, Some(9)), Answer::Value(b"releases".to_vec()));
+        assert_eq!(answer(CKA_LABEL, Some(9)), Answer::Value(b"releases".to_vec().into()));
         assert_eq!(answer(CKA_ID, None), Answer::Unavailable(CKR_ATTRIBUTE_TYPE_INVALID));
     }
 
@@ -187,6 +195,20 @@ mod tests {
         let mut certificate = Attributes::default();
         certificate.set_number(CKA_CLASS, CKO_CERTIFICATE).set(CKA_VALUE, &[1, 2, 3]);
         assert_eq!(certificate.answer(wanted), Answer::Length(3));
+    }
+
+    #[test]
+    fn a_secret_is_read_and_found_if_it_is_extractable_and_not_sensitive() {
+        let wanted = Wanted { kind: CKA_VALUE, room: Some(3) };
+        let template = [Attribute::new(CKA_VALUE, &[1, 2, 3])];
+        for (sensitive, extractable) in [(true, true), (false, false), (true, false), (false, true)] {
+            let mut secret = Attributes::default();
+            secret.set_number(CKA_CLASS, CKO_SECRET_KEY).set(CKA_VALUE, &[1, 2, 3]);
+            secret.set_flags(&[(CKA_SENSITIVE, sensitive), (CKA_EXTRACTABLE, extractable)]);
+            let is_readable = !sensitive && extractable;
+            let is_read = secret.answer(wanted) == Answer::Value(vec![1, 2, 3].into());
+            assert_eq!((is_read, secret.matches(&template)), (is_readable, is_readable));
+        }
     }
 
     #[test]

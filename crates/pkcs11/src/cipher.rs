@@ -9,7 +9,7 @@ use bulla_kms::{Algorithm, CiphertextParts};
 use cryptoki_sys::*;
 use zeroize::Zeroizing;
 
-use crate::connection::Connection;
+use crate::backend::Backend;
 use crate::error::{Failure, Result, fail, require};
 use crate::mechanism::{Mechanism, Parameters};
 use crate::object::{KeyOfObject, Object};
@@ -55,15 +55,15 @@ impl CipherOperation {
     /// `CKR_MECHANISM_INVALID`; `CKR_KEY_TYPE_INCONSISTENT`; `CKR_KEY_FUNCTION_NOT_PERMITTED`;
     /// `CKR_MECHANISM_PARAM_INVALID`.
     pub(crate) fn new(direction: Direction, mechanism: Mechanism, object: Arc<Object>) -> Result<Self> {
-        let key = object.key.as_ref().ok_or(Failure(CKR_KEY_HANDLE_INVALID))?;
+        let key = object.key()?;
         let fits = match (mechanism.kind, direction) {
             (CKM_RSA_PKCS_OAEP, _) => key.algorithm.is_rsa(),
             (CKM_AES_GCM, Direction::Decrypt) => is_aes(key.algorithm),
             _ => return fail(CKR_MECHANISM_INVALID),
         };
-        require(fits, CKR_KEY_TYPE_INCONSISTENT)?;
         let flag = if direction == Direction::Encrypt { CKA_ENCRYPT } else { CKA_DECRYPT };
         require(object.attributes.is_set(flag), CKR_KEY_FUNCTION_NOT_PERMITTED)?;
+        require(fits, CKR_KEY_TYPE_INCONSISTENT)?;
         let cipher = match mechanism.parameters {
             Parameters::Oaep { hash: CKM_SHA256, mgf: CKG_MGF1_SHA256, label } => Cipher::Oaep(label),
             Parameters::Gcm { nonce, associated_data, tag_bits }
@@ -124,16 +124,16 @@ impl CipherOperation {
     /// Those of the service; `CKR_DATA_LEN_RANGE` and `CKR_ENCRYPTED_DATA_LEN_RANGE`.
     pub(crate) fn finish(
         &mut self,
-        connection: impl FnOnce() -> Result<Arc<Connection>>,
+        backend: impl FnOnce() -> Result<Arc<dyn Backend>>,
     ) -> Result<&Zeroizing<Vec<u8>>> {
         let output = match self.output.take() {
             Some(output) => output,
-            None => self.compute(connection)?,
+            None => self.compute(backend)?,
         };
         Ok(self.output.insert(output))
     }
 
-    fn compute(&self, connection: impl FnOnce() -> Result<Arc<Connection>>) -> Result<Zeroizing<Vec<u8>>> {
+    fn compute(&self, backend: impl FnOnce() -> Result<Arc<dyn Backend>>) -> Result<Zeroizing<Vec<u8>>> {
         let key = self.object.key.as_ref().ok_or(Failure(CKR_GENERAL_ERROR))?;
         match (&self.cipher, self.direction) {
             (Cipher::Oaep(label), Direction::Encrypt) => {
@@ -143,11 +143,11 @@ impl CipherOperation {
             }
             (Cipher::Oaep(label), Direction::Decrypt) => {
                 require(self.input.len() == key.algorithm.output_length(), CKR_ENCRYPTED_DATA_LEN_RANGE)?;
-                decrypt(&*connection()?, key, &self.input, label)
+                decrypt(&*backend()?, key, &self.input, label)
             }
             (Cipher::Gcm { nonce, associated_data }, Direction::Decrypt) => {
                 let body = [nonce.as_slice(), &self.input].concat();
-                decrypt(&*connection()?, key, &body, associated_data)
+                decrypt(&*backend()?, key, &body, associated_data)
             }
             (Cipher::Gcm { .. }, Direction::Encrypt) => fail(CKR_MECHANISM_INVALID),
         }
@@ -161,7 +161,7 @@ pub(crate) fn is_aes(algorithm: Algorithm) -> bool {
 
 /// Decrypts what the service writes after the number of the version.
 pub(crate) fn decrypt(
-    connection: &Connection,
+    backend: &dyn Backend,
     key: &KeyOfObject,
     body: &[u8],
     associated_data: &[u8],
@@ -169,7 +169,7 @@ pub(crate) fn decrypt(
     let service = key.of_service()?;
     let parts = CiphertextParts::new(key.algorithm, service.version, body);
     let ciphertext = parts.map_err(|_| Failure(CKR_ENCRYPTED_DATA_LEN_RANGE))?.to_bytes();
-    connection.decrypt(&service.key, &ciphertext, associated_data)
+    backend.decrypt(&service.key, &ciphertext, associated_data)
 }
 
 /// A message that the service encrypted by AES-GCM.
@@ -182,13 +182,13 @@ pub(crate) struct EncryptedMessage {
 
 /// Encrypts a message with a nonce that the service makes.
 pub(crate) fn encrypt_message(
-    connection: &Connection,
+    backend: &dyn Backend,
     key: &KeyOfObject,
     plaintext: &[u8],
     associated_data: &[u8],
 ) -> Result<EncryptedMessage> {
     let service = key.of_service()?;
-    let made = connection.encrypt(&service.id, plaintext, associated_data)?;
+    let made = backend.encrypt(&service.id, plaintext, associated_data)?;
     let parts = CiphertextParts::parse(key.algorithm, &made).map_err(|_| Failure(CKR_DEVICE_ERROR))?;
     let body = parts.ciphertext();
     let end = body.len().checked_sub(TAG_LEN).ok_or(Failure(CKR_DEVICE_ERROR))?;

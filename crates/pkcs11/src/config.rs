@@ -1,4 +1,4 @@
-//! The configuration: which services are slots.
+//! The configuration: which services and keystores are slots.
 
 use std::env;
 use std::fs;
@@ -6,10 +6,15 @@ use std::path::{Path, PathBuf};
 
 use bulla_client::{Address, BoxError, BoxFuture, ClientBuilder, ClientCertificate, RootCertificates};
 use bulla_client::{Client, Token, TokenProvider};
+use bulla_keystore::KeystoreFolder;
+use bulla_kms::UnlockMethod;
 use serde::Deserialize;
 use zeroize::Zeroizing;
 
 use crate::certificate::Certificate;
+use crate::connection::Service;
+use crate::local::Folder;
+use crate::source::Source;
 
 /// The variable that names the file.
 const CONFIG: &str = "BULLA_PKCS11_CONFIG";
@@ -17,6 +22,8 @@ const CONFIG: &str = "BULLA_PKCS11_CONFIG";
 const SYSTEM_FILE: &str = "/etc/bulla/pkcs11.toml";
 /// The most bytes of a token's label, which PKCS #11 sets.
 const MAX_LABEL_LEN: usize = 32;
+/// Who uses a keystore, in its audit log.
+const ACTOR: &str = "PKCS #11";
 /// Longer than any token.
 const MAX_TOKEN_LEN: usize = 64 << 10;
 
@@ -32,7 +39,9 @@ struct ConfigFile {
 #[serde(deny_unknown_fields)]
 struct SlotEntry {
     label: String,
-    url: String,
+    url: Option<String>,
+    keystore: Option<PathBuf>,
+    passphrase_file: Option<PathBuf>,
     token_file: Option<PathBuf>,
     login_required: Option<bool>,
     ca: Option<PathBuf>,
@@ -41,12 +50,13 @@ struct SlotEntry {
     certificates: Option<PathBuf>,
 }
 
-/// How the service knows who asks.
+/// Whether a program logs in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Login {
-    /// By a token, which is the PIN.
+    /// The PIN is a token of the service, or the keystore's passphrase.
     Pin,
-    /// By a token file, a client certificate, or the user of a Unix socket.
+    /// A token file, a client certificate or the user of a Unix socket says who asks. A key file or
+    /// a file with the passphrase opens the keystore.
     NotRequired,
 }
 
@@ -55,12 +65,12 @@ pub(crate) struct SlotConfig {
     /// The label of its token.
     pub(crate) label: String,
     pub(crate) login: Login,
-    /// The service's address.
+    /// The service's address, or the keystore's folder.
     pub(crate) address: String,
     /// The certificates that the token shows.
     pub(crate) certificates: Vec<Certificate>,
-    /// The settings of a client, without the token of a PIN.
-    pub(crate) client: ClientBuilder,
+    /// Where the keys are.
+    pub(crate) source: Box<dyn Source>,
 }
 
 /// Reads the configuration: the file that the variable names, the user's, the system's, or the
@@ -82,13 +92,12 @@ pub(crate) fn read() -> Result<Vec<SlotConfig>, String> {
     })?;
     let entry = SlotEntry {
         label: "bulla".to_owned(),
-        url,
+        url: Some(url),
         token_file: variable("BULLA_TOKEN_FILE").map(Into::into),
         ca: variable("BULLA_CACERT").map(Into::into),
         client_certificate: variable("BULLA_CLIENT_CERTIFICATE").map(Into::into),
         client_key: variable("BULLA_CLIENT_KEY").map(Into::into),
-        login_required: None,
-        certificates: None,
+        ..SlotEntry::default()
     };
     let token = match &entry.token_file {
         Some(_) => None,
@@ -125,13 +134,35 @@ fn parse(text: &str) -> Result<Vec<SlotConfig>, String> {
 }
 
 fn slot(entry: SlotEntry, token: Option<Zeroizing<String>>) -> Result<SlotConfig, String> {
-    let SlotEntry { label, url, token_file, login_required, ca, .. } = entry;
-    let SlotEntry { client_certificate, client_key, certificates, .. } = entry;
+    let label = entry.label.clone();
     if label.is_empty() || label.len() > MAX_LABEL_LEN {
         return Err(format!("the label {label:?} does not have 1 to {MAX_LABEL_LEN} bytes"));
     }
-    let about = |error: &dyn std::fmt::Display| format!("slot {label:?}: {error}");
-    let address: Address = url.parse().map_err(|error| about(&error))?;
+    let about = |reason: String| format!("slot {label:?}: {reason}");
+    let certificates = match &entry.certificates {
+        Some(path) => Certificate::read_all(&read_pem(path)?)
+            .map_err(|error| about(format!("{}: {error}", path.display())))?,
+        None => Vec::new(),
+    };
+    let (address, login, source) = match (entry.url.clone(), entry.keystore.clone()) {
+        (Some(url), None) => service(&url, entry, token),
+        (None, Some(folder)) => keystore(folder, entry),
+        _ => Err("name either a service as `url` or a folder as `keystore`".to_owned()),
+    }
+    .map_err(about)?;
+    Ok(SlotConfig { label, login, address, certificates, source })
+}
+
+/// What a slot is made of, beside its label and its certificates.
+type SlotParts = (String, Login, Box<dyn Source>);
+
+/// A slot whose keys a service has.
+fn service(url: &str, entry: SlotEntry, token: Option<Zeroizing<String>>) -> Result<SlotParts, String> {
+    let SlotEntry { token_file, login_required, ca, client_certificate, client_key, .. } = entry;
+    if entry.passphrase_file.is_some() {
+        return Err("a `passphrase_file` is for a `keystore`".to_owned());
+    }
+    let address: Address = url.parse().map_err(text_of)?;
     let mut builder = Client::builder(address.clone());
     let is_known = token_file.is_some() || token.is_some() || client_certificate.is_some();
     let login = match login_required.unwrap_or(!is_known) {
@@ -139,27 +170,55 @@ fn slot(entry: SlotEntry, token: Option<Zeroizing<String>>) -> Result<SlotConfig
         false => Login::NotRequired,
     };
     if let Some(token) = token {
-        builder = builder.token(Token::new(&token).map_err(|error| about(&error))?);
+        builder = builder.token(Token::new(&token).map_err(text_of)?);
     }
     if let Some(path) = token_file {
         if login_required == Some(true) {
-            return Err(about(&"with a `token_file`, no login is required"));
+            return Err("with a `token_file`, no login is required".to_owned());
         }
         builder = builder.token_provider(TokenFile(path));
     }
     if let Some(path) = ca {
-        let roots = RootCertificates::from_pem(&read_pem(&path)?).map_err(|error| about(&error))?;
+        let roots = RootCertificates::from_pem(&read_pem(&path)?).map_err(text_of)?;
         builder = builder.root_certificates(roots);
     }
-    let client = with_certificate(builder, client_certificate, client_key).map_err(|error| about(&error))?;
+    let client = with_certificate(builder, client_certificate, client_key)?;
     // What is wrong with the settings is told at once.
-    client.clone().build().map_err(|error| about(&error))?;
-    let certificates = match certificates {
-        Some(path) => Certificate::read_all(&read_pem(&path)?)
-            .map_err(|error| about(&format_args!("{}: {error}", path.display())))?,
-        None => Vec::new(),
+    client.clone().build().map_err(text_of)?;
+    Ok((address.to_string(), login, Box::new(Service { client })))
+}
+
+/// A slot whose keys are in a keystore's folder.
+fn keystore(folder: PathBuf, entry: SlotEntry) -> Result<SlotParts, String> {
+    let SlotEntry { passphrase_file, login_required, token_file, ca, client_certificate, client_key, .. } =
+        entry;
+    if [token_file, ca, client_certificate, client_key].iter().any(Option::is_some) {
+        return Err("a token file, an authority and a certificate are for a service".to_owned());
+    }
+    // The folder that a program runs in is not the user's choice.
+    if !folder.is_absolute() {
+        return Err(format!("the path of the keystore does not begin with /: {}", folder.display()));
+    }
+    let address = folder.display().to_string();
+    let actor = ACTOR.parse().map_err(text_of)?;
+    let folder = KeystoreFolder::at(folder).on_behalf_of(Some(actor));
+    let login = match folder.unlock_method().map_err(text_of)? {
+        UnlockMethod::Passphrase if passphrase_file.is_none() => Login::Pin,
+        UnlockMethod::Passphrase => Login::NotRequired,
+        UnlockMethod::KeyFile if passphrase_file.is_none() => Login::NotRequired,
+        UnlockMethod::KeyFile => return Err("a key file opens the keystore, and no passphrase".to_owned()),
+        _ => return Err("neither a passphrase nor a key file opens the keystore".to_owned()),
     };
-    Ok(SlotConfig { label, login, address: address.to_string(), certificates, client })
+    if login_required.is_some_and(|required| required != (login == Login::Pin)) {
+        let reason = "`login_required` is not what opens the keystore: a passphrase without a \
+                      `passphrase_file` is the PIN";
+        return Err(reason.to_owned());
+    }
+    Ok((address, login, Box::new(Folder { folder, passphrase_file })))
+}
+
+fn text_of(error: impl std::fmt::Display) -> String {
+    error.to_string()
 }
 
 fn with_certificate(
@@ -236,6 +295,7 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         let slot = |rest: &str| format!("[[slot]]\nlabel = \"a\"\nurl = \"unix:/s\"\n{rest}");
+        let folder = |path, rest| format!("[[slot]]\nlabel = \"a\"\nkeystore = \"{path}\"\n{rest}");
         for (text, reason) in [
             ("slot = []".to_owned(), "there is no [[slot]]"),
             (slot("tokenfile = \"t\""), "unknown field `tokenfile`"),
@@ -244,6 +304,12 @@ mod tests {
             (slot("token_file = \"t\"\nlogin_required = true"), "no login is required"),
             ("[[slot]]\nlabel = \"a\"\nurl = \"keys\"".to_owned(), "not the address of a service"),
             ("[[slot]]\nlabel = \"\"\nurl = \"unix:/s\"".to_owned(), "does not have 1 to 32 bytes"),
+            ("[[slot]]\nlabel = \"a\"".to_owned(), "name either a service as `url` or a folder"),
+            (slot("keystore = \"/k\""), "name either a service as `url` or a folder"),
+            (slot("passphrase_file = \"p\""), "a `passphrase_file` is for a `keystore`"),
+            (folder("/nowhere", ""), "there is no keystore in /nowhere"),
+            (folder("keys", ""), "does not begin with /"),
+            (folder("/k", "token_file = \"t\""), "are for a service"),
         ] {
             let error = slots(&text).expect_err(&text);
             assert!(error.contains(reason), "{error}");

@@ -5,21 +5,27 @@
 //! leader, sends the messages of all that wait, and gives each its signature.
 
 use std::collections::VecDeque;
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use bulla_client::blocking::Client;
 use bulla_client::{
-    ClientBuilder, EncryptionOptions, Key, KeyUpdate, NewKey, RsaPadding, SignItem, SignatureScheme, Token,
+    ClientBuilder, EncryptionOptions, ErrorCode, Key, KeyDerivation, KeyState, KeyUpdate, KeyVersion,
+    RsaPadding, SignItem, SignatureScheme, Token,
 };
 use bulla_kms::prehash::HashFunction;
+use bulla_kms::transfer::{PublicFormat, export_public};
+use bulla_kms::{Origin, PublicKey, VersionState};
 use cryptoki_sys::*;
 use zeroize::Zeroizing;
 
-use crate::error::{Failure, Result, fail};
+use crate::backend::{Backend, EntryState, KeyEntry, NewKey, VersionEntry};
+use crate::error::{Failure, Result, fail, report};
 use crate::mechanism::Padding;
 use crate::public::Digest;
+use crate::source::Source;
 
 /// How many clients there are. Threads that wait for one client take turns in driving it.
 const CLIENTS: usize = 4;
@@ -67,7 +73,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Connection {
     /// # Errors
     /// `CKR_HOST_MEMORY` if the operating system has no resources for it.
-    pub(crate) fn new(settings: &ClientBuilder) -> Result<Self> {
+    fn new(settings: &ClientBuilder) -> Result<Self> {
         // Each has connections of its own: only its runtime drives them.
         let client = |_| settings.clone().build().and_then(Client::new);
         let clients: bulla_client::Result<_> = (0..CLIENTS).map(client).collect();
@@ -75,48 +81,44 @@ impl Connection {
         Ok(Self { clients, next: AtomicUsize::new(0), queue: Mutex::default() })
     }
 
-    /// The same service for the caller who has this token.
-    ///
-    /// # Errors
-    /// `CKR_PIN_INCORRECT` if no token looks like this; `CKR_HOST_MEMORY`.
-    pub(crate) fn of_token(settings: &ClientBuilder, token: &str) -> Result<Self> {
-        let token = Token::new(token).map_err(|_| Failure(CKR_PIN_INCORRECT))?;
-        Self::new(&settings.clone().token(token))
-    }
-
     /// The client whose turn it is.
-    pub(crate) fn client(&self) -> &Client {
+    fn client(&self) -> &Client {
         &self.clients[self.next.fetch_add(1, Ordering::Relaxed) % CLIENTS]
     }
+}
 
-    /// All keys that the caller may read.
-    pub(crate) fn keys(&self) -> Result<Vec<Key>> {
-        Ok(self.client().keys().collect::<bulla_client::Result<_>>()?)
+impl Backend for Connection {
+    fn keys(&self) -> Result<Vec<KeyEntry>> {
+        let keys: Vec<_> = self.client().keys().collect::<bulla_client::Result<_>>()?;
+        Ok(keys.into_iter().filter_map(entry_of).collect())
     }
 
-    /// Makes a key.
-    pub(crate) fn create(&self, new: &NewKey) -> Result<Key> {
-        Ok(self.client().create_key(new)?)
+    fn key(&self, key: &str) -> Result<KeyEntry> {
+        entry_of(self.client().key(key)?).ok_or(Failure(CKR_DEVICE_ERROR))
     }
 
-    /// Reads a key.
-    pub(crate) fn key(&self, key: &str) -> Result<Key> {
-        Ok(self.client().key(key)?)
+    fn create(&self, new: &NewKey) -> Result<KeyEntry> {
+        let new = bulla_client::NewKey {
+            algorithm: Some(new.algorithm.to_string()),
+            purpose: Some(new.purpose.clone()),
+            label: new.label.clone(),
+            signs_digests: new.signs_digests,
+            ..bulla_client::NewKey::default()
+        };
+        entry_of(self.client().create_key(&new)?).ok_or(Failure(CKR_DEVICE_ERROR))
     }
 
-    /// Gives a key another label, or none.
-    pub(crate) fn set_label(&self, key: &str, label: Option<&str>) -> Result<Key> {
-        Ok(self.client().update_key(key, None, KeyUpdate::Label(label))?)
+    fn set_label(&self, key: &str, label: Option<&str>) -> Result<KeyEntry> {
+        let changed = self.client().update_key(key, None, KeyUpdate::Label(label))?;
+        entry_of(changed).ok_or(Failure(CKR_DEVICE_ERROR))
     }
 
-    /// Schedules the destruction of a key.
-    pub(crate) fn schedule_destruction(&self, key: &str, after: SystemTime) -> Result<()> {
+    fn schedule_destruction(&self, key: &str, after: SystemTime) -> Result<()> {
         self.client().schedule_destruction(key, after)?;
         Ok(())
     }
 
-    /// Signs a message with a key version, in the way that its algorithm has.
-    pub(crate) fn sign(&self, key: &Arc<str>, message: Vec<u8>) -> Result<Vec<u8>> {
+    fn sign(&self, key: &Arc<str>, message: Vec<u8>) -> Result<Vec<u8>> {
         if message.len() > MAX_SHARED_MESSAGE_LEN {
             return Ok(self.client().sign(key, &message)?.bytes);
         }
@@ -143,8 +145,7 @@ impl Connection {
         ticket.wait().unwrap_or(fail(CKR_GENERAL_ERROR))
     }
 
-    /// Signs a message with a scheme that is not the algorithm's own.
-    pub(crate) fn sign_hashed(
+    fn sign_hashed(
         &self,
         key: &str,
         message: &[u8],
@@ -153,38 +154,103 @@ impl Connection {
         Ok(self.client().sign_with(key, message, scheme(hash, padding))?.bytes)
     }
 
-    /// Signs a digest.
-    pub(crate) fn sign_digest(&self, key: &str, digest: &Digest) -> Result<Vec<u8>> {
+    fn sign_digest(&self, key: &str, digest: &Digest) -> Result<Vec<u8>> {
         let scheme = scheme(digest.hash, digest.padding);
         Ok(self.client().sign_digest_with(key, &digest.bytes, scheme)?.bytes)
     }
 
-    /// Encrypts with a key version.
-    pub(crate) fn encrypt(&self, key: &str, plaintext: &[u8], associated_data: &[u8]) -> Result<Vec<u8>> {
+    fn encrypt(&self, key: &str, plaintext: &[u8], associated_data: &[u8]) -> Result<Vec<u8>> {
         let options = EncryptionOptions { associated_data, context: &[] };
         Ok(self.client().encrypt(key, plaintext, &options)?.bytes)
     }
 
-    /// Decrypts with a key. The ciphertext names the version.
-    pub(crate) fn decrypt(
-        &self,
-        key: &str,
-        ciphertext: &[u8],
-        associated_data: &[u8],
-    ) -> Result<Zeroizing<Vec<u8>>> {
+    fn decrypt(&self, key: &str, ciphertext: &[u8], associated_data: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
         let options = EncryptionOptions { associated_data, context: &[] };
         Ok(self.client().decrypt(key, ciphertext, &options)?.bytes)
     }
 
-    /// Makes a message authentication code.
-    pub(crate) fn mac(&self, key: &str, message: &[u8]) -> Result<Vec<u8>> {
+    fn mac(&self, key: &str, message: &[u8]) -> Result<Vec<u8>> {
         Ok(self.client().mac(key, message)?.bytes)
     }
 
-    /// Whether a message authentication code is valid.
-    pub(crate) fn verify_mac(&self, key: &str, message: &[u8], mac: &[u8]) -> Result<bool> {
+    fn verify_mac(&self, key: &str, message: &[u8], mac: &[u8]) -> Result<bool> {
         Ok(self.client().verify_mac(key, message, mac)?.is_valid())
     }
+
+    fn derive_shared_secret(&self, key: &str, peer: &PublicKey) -> Result<Zeroizing<Vec<u8>>> {
+        let peer = export_public(peer, PublicFormat::Der).map_err(|_| Failure(CKR_GENERAL_ERROR))?;
+        Ok(self.client().derive_shared_secret(key, &peer)?)
+    }
+}
+
+/// A service, which each caller reaches by another token.
+pub(crate) struct Service {
+    /// The settings of a client, without the token of a PIN.
+    pub(crate) client: ClientBuilder,
+}
+
+impl Source for Service {
+    fn open(&self) -> Result<Arc<dyn Backend>> {
+        Ok(Arc::new(Connection::new(&self.client)?))
+    }
+
+    /// The PIN is a token.
+    fn log_in(&self, pin: &[u8]) -> Result<Arc<dyn Backend>> {
+        let pin = std::str::from_utf8(pin).map_err(|_| Failure(CKR_PIN_INCORRECT))?;
+        let token = Token::new(pin).map_err(|_| Failure(CKR_PIN_INCORRECT))?;
+        let connection = Connection::new(&self.client.clone().token(token))?;
+        if let Err(error) = connection.client().permissions() {
+            report(&format_args!("{error:#}"));
+            return match error.code() {
+                Some(ErrorCode::Unauthenticated | ErrorCode::Forbidden) => fail(CKR_PIN_INCORRECT),
+                _ => Err(error.into()),
+            };
+        }
+        Ok(Arc::new(connection))
+    }
+}
+
+/// A key as the module has it; none for one of which programs have no use.
+fn entry_of(key: Key) -> Option<KeyEntry> {
+    let state = match key.state {
+        KeyState::Enabled => EntryState::Enabled,
+        KeyState::PendingDestruction | KeyState::Destroyed => EntryState::Gone,
+        _ => EntryState::Disabled,
+    };
+    if key.derivation != KeyDerivation::None {
+        return None;
+    }
+    Some(KeyEntry {
+        id: key.id.as_str().into(),
+        algorithm: key.algorithm.parse().ok()?,
+        label: key.label,
+        revision: key.revision,
+        state,
+        exportable: key.exportable,
+        signs_digests: key.signs_digests,
+        minimum_version: key.minimum_version,
+        latest_version: key.latest_version,
+        versions: key.versions.into_iter().filter_map(version_of).collect(),
+    })
+}
+
+fn version_of(version: KeyVersion) -> Option<VersionEntry> {
+    use bulla_client::{Origin as ClientOrigin, VersionState as ClientState};
+    Some(VersionEntry {
+        id: version.id.as_str().into(),
+        version: NonZeroU32::new(version.version)?,
+        public_key: version.public_key.unwrap_or_default(),
+        state: match version.state {
+            ClientState::Usable => VersionState::Usable,
+            ClientState::Revoked => VersionState::Revoked,
+            _ => VersionState::Destroyed,
+        },
+        origin: match version.origin {
+            ClientOrigin::Generated => Origin::Generated,
+            ClientOrigin::PublicOnly => Origin::PublicOnly,
+            _ => Origin::Imported,
+        },
+    })
 }
 
 fn scheme(hash: HashFunction, padding: Padding) -> SignatureScheme {

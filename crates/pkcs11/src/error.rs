@@ -1,4 +1,4 @@
-//! The codes of PKCS #11, and the code for each error of the service.
+//! The codes of PKCS #11, and the code for each error of the service and of a keystore.
 //!
 //! A code says little, so the variable `BULLA_PKCS11_DEBUG` makes the module write each reason to
 //! standard error. No reason contains a token or a message.
@@ -10,6 +10,7 @@ use std::io::Write as _;
 use std::sync::OnceLock;
 
 use bulla_client::{ErrorCode, ErrorKind, ServiceError};
+use bulla_kms::{Code, KmsError};
 use cryptoki_sys::*;
 
 /// The variable that makes the module explain its codes.
@@ -76,6 +77,48 @@ impl From<ServiceError> for Failure {
     }
 }
 
+impl From<KmsError> for Failure {
+    fn from(error: KmsError) -> Self {
+        report(&error);
+        Self(code_of_keystore(error.code))
+    }
+}
+
+impl From<bulla_keystore::Error> for Failure {
+    fn from(error: bulla_keystore::Error) -> Self {
+        report(&error);
+        match error.code {
+            bulla_keystore::ErrorCode::Kms(code) => Self(code_of_keystore(code)),
+            bulla_keystore::ErrorCode::UnknownLabel => Self(CKR_KEY_HANDLE_INVALID),
+            _ => Self(CKR_DEVICE_ERROR),
+        }
+    }
+}
+
+/// The code for an error of a keystore.
+fn code_of_keystore(code: Code) -> CK_RV {
+    match code {
+        Code::KeyUsageMismatch | Code::KeyDisabled | Code::KeyPendingDestruction | Code::UsesExhausted => {
+            CKR_KEY_FUNCTION_NOT_PERMITTED
+        }
+        Code::KeyNotFound
+        | Code::KeyDestroyed
+        | Code::NotLatestVersion
+        | Code::UnknownVersion
+        | Code::VersionNotUsable => CKR_KEY_HANDLE_INVALID,
+        Code::ReservedMessage => CKR_DATA_INVALID,
+        Code::InvalidCiphertext => CKR_ENCRYPTED_DATA_INVALID,
+        Code::TooLarge => CKR_DATA_LEN_RANGE,
+        Code::LabelTaken | Code::InvalidId | Code::InvalidArgument => CKR_ATTRIBUTE_VALUE_INVALID,
+        Code::InvalidPublicKey => CKR_MECHANISM_PARAM_INVALID,
+        Code::UnsupportedAlgorithm => CKR_MECHANISM_INVALID,
+        // The keystore is on a disk that nobody may write to.
+        Code::PermissionDenied => CKR_TOKEN_WRITE_PROTECTED,
+        Code::StorageFull => CKR_DEVICE_MEMORY,
+        _ => CKR_DEVICE_ERROR,
+    }
+}
+
 /// The code for an error of the service.
 fn code_of(code: &ErrorCode) -> CK_RV {
     match code {
@@ -96,6 +139,7 @@ fn code_of(code: &ErrorCode) -> CK_RV {
         ErrorCode::LabelTaken | ErrorCode::InvalidId | ErrorCode::InvalidArgument => {
             CKR_ATTRIBUTE_VALUE_INVALID
         }
+        ErrorCode::InvalidPublicKey => CKR_MECHANISM_PARAM_INVALID,
         ErrorCode::NotExportable => CKR_KEY_UNEXTRACTABLE,
         ErrorCode::UnsupportedAlgorithm => CKR_MECHANISM_INVALID,
         ErrorCode::StorageFull => CKR_DEVICE_MEMORY,

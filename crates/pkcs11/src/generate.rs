@@ -1,11 +1,11 @@
 //! Keys that programs make: what a template asks of the service.
 
-use bulla_client::NewKey;
 use bulla_kms::Algorithm;
 use cryptoki_sys::*;
 use data_encoding::{BASE32_NOPAD, BASE32_NOPAD_NOCASE};
 
 use crate::attributes::{Attribute, Template};
+use crate::backend::NewKey;
 use crate::error::{Failure, Result, fail, require};
 use crate::mechanism::{Mechanism, Parameters};
 use crate::public::{RSA_EXPONENT, algorithm_of_curve, key_type, without_zeros};
@@ -25,12 +25,16 @@ pub(crate) fn key_pair(mechanism: &Mechanism, public: &[Attribute], private: &[A
     let (public, private) = (Template(public), Template(private));
     let algorithm = match mechanism.kind {
         CKM_RSA_PKCS_KEY_PAIR_GEN => rsa(&public)?,
-        CKM_EC_KEY_PAIR_GEN | CKM_EC_EDWARDS_KEY_PAIR_GEN => {
+        CKM_EC_KEY_PAIR_GEN | CKM_EC_EDWARDS_KEY_PAIR_GEN | CKM_EC_MONTGOMERY_KEY_PAIR_GEN => {
             let parameters = public.get(CKA_EC_PARAMS).ok_or(Failure(CKR_TEMPLATE_INCOMPLETE))?;
             let algorithm = algorithm_of_curve(parameters).ok_or(Failure(CKR_CURVE_NOT_SUPPORTED))?;
-            let is_edwards = mechanism.kind == CKM_EC_EDWARDS_KEY_PAIR_GEN;
-            require((algorithm == Algorithm::Ed25519) == is_edwards, CKR_CURVE_NOT_SUPPORTED)?;
-            algorithm
+            let expected = match algorithm {
+                Algorithm::Ed25519 => CKM_EC_EDWARDS_KEY_PAIR_GEN,
+                Algorithm::X25519 => CKM_EC_MONTGOMERY_KEY_PAIR_GEN,
+                _ => CKM_EC_KEY_PAIR_GEN,
+            };
+            require(mechanism.kind == expected, CKR_CURVE_NOT_SUPPORTED)?;
+            for_use(algorithm, &private)?
         }
         _ => return fail(CKR_MECHANISM_INVALID),
     };
@@ -40,6 +44,21 @@ pub(crate) fn key_pair(mechanism: &Mechanism, public: &[Attribute], private: &[A
     stays_in_the_token(&private)?;
     // Programs that expect a token hash by themselves.
     Ok(NewKey { signs_digests: is_ecdsa_or_rsa(algorithm), ..new_key(algorithm, &[private, public])? })
+}
+
+/// The algorithm of a key of a curve. A key that derives and does not sign agrees on secrets; one
+/// that may do both signs, because a key of the service has one use.
+fn for_use(algorithm: Algorithm, private: &Template<'_>) -> Result<Algorithm> {
+    let (derives, signs) = (private.flag(CKA_DERIVE)?, private.flag(CKA_SIGN)?);
+    if derives != Some(true) || signs == Some(true) {
+        return Ok(algorithm);
+    }
+    Ok(match algorithm {
+        Algorithm::EcdsaP256 => Algorithm::EcdhP256,
+        Algorithm::EcdsaP384 => Algorithm::EcdhP384,
+        Algorithm::EcdsaP521 => Algorithm::EcdhP521,
+        other => other,
+    })
 }
 
 /// What a program asks for with `C_GenerateKey`.
@@ -56,7 +75,7 @@ pub(crate) fn secret_key(mechanism: &Mechanism, template: &[Attribute]) -> Resul
         (CKM_GENERIC_SECRET_KEY_GEN, Some(32)) => Algorithm::HmacSha256,
         (CKM_GENERIC_SECRET_KEY_GEN, Some(48)) => Algorithm::HmacSha384,
         (CKM_GENERIC_SECRET_KEY_GEN, Some(64)) => Algorithm::HmacSha512,
-        (CKM_AES_KEY_GEN | CKM_GENERIC_SECRET_KEY_GEN, Some(_)) => return fail(CKR_KEY_SIZE_RANGE),
+        (CKM_AES_KEY_GEN | CKM_GENERIC_SECRET_KEY_GEN, Some(_)) => return fail(CKR_ATTRIBUTE_VALUE_INVALID),
         _ => return fail(CKR_MECHANISM_INVALID),
     };
     require(mechanism.parameters == Parameters::None, CKR_MECHANISM_PARAM_INVALID)?;
@@ -78,7 +97,7 @@ fn rsa(public: &Template<'_>) -> Result<Algorithm> {
         Some(2048) => Ok(Algorithm::Rsa2048),
         Some(3072) => Ok(Algorithm::Rsa3072),
         Some(4096) => Ok(Algorithm::Rsa4096),
-        Some(_) => fail(CKR_KEY_SIZE_RANGE),
+        Some(_) => fail(CKR_ATTRIBUTE_VALUE_INVALID),
     }
 }
 
@@ -97,8 +116,7 @@ fn stays_in_the_token(template: &Template<'_>) -> Result<()> {
 }
 
 fn new_key(algorithm: Algorithm, templates: &[Template<'_>]) -> Result<NewKey> {
-    let mut new = NewKey { algorithm: Some(algorithm.to_string()), ..NewKey::default() };
-    new.purpose = Some(PURPOSE.to_owned());
+    let mut new = NewKey { algorithm, purpose: PURPOSE.to_owned(), label: None, signs_digests: false };
     for template in templates.iter().rev() {
         if let Some(label) = template.text(CKA_LABEL)? {
             new.label = Some(label.to_owned());
@@ -108,7 +126,7 @@ fn new_key(algorithm: Algorithm, templates: &[Template<'_>]) -> Result<NewKey> {
             Some(id) if id.len() > MAX_ID_LEN => return fail(CKR_ATTRIBUTE_VALUE_INVALID),
             Some(id) => {
                 let id = BASE32_NOPAD.encode(id).to_ascii_lowercase();
-                new.purpose = Some(format!("{PURPOSE_WITH_ID}{id}"));
+                new.purpose = format!("{PURPOSE_WITH_ID}{id}");
             }
         }
     }
@@ -137,7 +155,7 @@ mod tests {
                 Attribute::number(CKA_VALUE_LEN, 32),
             ];
             let new = secret_key(&mechanism(CKM_AES_KEY_GEN), &template).unwrap();
-            let purpose = new.purpose.unwrap();
+            let purpose = new.purpose;
             assert!(purpose.parse::<bulla_kms::Name>().is_ok(), "{purpose}");
             assert_eq!(id_of_purpose(&purpose), Some(id));
         }
@@ -146,13 +164,28 @@ mod tests {
     }
 
     #[test]
+    fn a_key_of_a_curve_signs_unless_it_only_derives() {
+        let make = |uses: &[(CK_ATTRIBUTE_TYPE, u8)]| {
+            let public = [Attribute::new(CKA_EC_PARAMS, b"\x06\x05\x2b\x81\x04\x00\x22")];
+            let uses = uses.iter().map(|(flag, value)| Attribute::new(*flag, &[*value]));
+            let private: Vec<_> = uses.chain([Attribute::new(CKA_TOKEN, &[1])]).collect();
+            key_pair(&mechanism(CKM_EC_KEY_PAIR_GEN), &public, &private)
+                .map(|new| (new.algorithm, new.signs_digests))
+        };
+        assert_eq!(make(&[]), Ok((Algorithm::EcdsaP384, true)));
+        assert_eq!(make(&[(CKA_DERIVE, 1), (CKA_SIGN, 1)]), Ok((Algorithm::EcdsaP384, true)));
+        assert_eq!(make(&[(CKA_DERIVE, 1)]), Ok((Algorithm::EcdhP384, false)));
+        assert_eq!(make(&[(CKA_DERIVE, 1), (CKA_SIGN, 0)]), Ok((Algorithm::EcdhP384, false)));
+    }
+
+    #[test]
     fn only_keys_that_stay_are_made() {
         let make = |more: Vec<Attribute>| {
             let template: Vec<_> = [Attribute::number(CKA_VALUE_LEN, 32)].into_iter().chain(more).collect();
-            secret_key(&mechanism(CKM_GENERIC_SECRET_KEY_GEN), &template).map(|new| new.algorithm.unwrap())
+            secret_key(&mechanism(CKM_GENERIC_SECRET_KEY_GEN), &template).map(|new| new.algorithm)
         };
         let token = || Attribute::new(CKA_TOKEN, &[1]);
-        assert_eq!(make(vec![token()]), Ok(Algorithm::HmacSha256.to_string()));
+        assert_eq!(make(vec![token()]), Ok(Algorithm::HmacSha256));
         assert_eq!(make(vec![]), fail(CKR_TEMPLATE_INCONSISTENT));
         assert_eq!(
             make(vec![token(), Attribute::new(CKA_EXTRACTABLE, &[1])]),
@@ -170,12 +203,11 @@ mod tests {
             let public =
                 [Attribute::number(CKA_MODULUS_BITS, bits), Attribute::new(CKA_PUBLIC_EXPONENT, exponent)];
             let private = [Attribute::new(CKA_TOKEN, &[1])];
-            key_pair(&mechanism(CKM_RSA_PKCS_KEY_PAIR_GEN), &public, &private)
-                .map(|new| new.algorithm.unwrap())
+            key_pair(&mechanism(CKM_RSA_PKCS_KEY_PAIR_GEN), &public, &private).map(|new| new.algorithm)
         };
-        assert_eq!(make(3072, &[1, 0, 1]), Ok(Algorithm::Rsa3072.to_string()));
-        assert_eq!(make(2048, &[0, 1, 0, 1]), Ok(Algorithm::Rsa2048.to_string()));
+        assert_eq!(make(3072, &[1, 0, 1]), Ok(Algorithm::Rsa3072));
+        assert_eq!(make(2048, &[0, 1, 0, 1]), Ok(Algorithm::Rsa2048));
         assert_eq!(make(2048, &[3]), fail(CKR_ATTRIBUTE_VALUE_INVALID));
-        assert_eq!(make(1024, &[1, 0, 1]), fail(CKR_KEY_SIZE_RANGE));
+        assert_eq!(make(1024, &[1, 0, 1]), fail(CKR_ATTRIBUTE_VALUE_INVALID));
     }
 }

@@ -1,14 +1,14 @@
-//! A PKCS #11 module over bulla's key management service: `libbulla_pkcs11.so`.
+//! A PKCS #11 module over bulla's key management service, and over keystores: `libbulla_pkcs11.so`.
 //!
 //! Programs that expect a token load it, and see the keys of a service as objects. The private keys
-//! do not leave the service. The module has the functions of PKCS #11 2.40 and 3.0; the page
-//! `docs/pkcs11.md` lists what it supports.
+//! do not leave the service. A keystore's folder on the same machine is a slot, too. The module has
+//! the functions of PKCS #11 2.40 and 3.0; the page `docs/pkcs11.md` lists what it supports.
 //!
 //! # Configuration
 //!
 //! A TOML file: that of the variable `BULLA_PKCS11_CONFIG`, or `bulla/pkcs11.toml` in
 //! `$XDG_CONFIG_HOME` (else `~/.config`), or `/etc/bulla/pkcs11.toml`. Each slot is a service, or a
-//! caller of one:
+//! caller of one, or a keystore:
 //!
 //! ```toml
 //! [[slot]]
@@ -22,6 +22,11 @@
 //! label = "users"
 //! url = "unix:/run/bulla/socket"
 //! login_required = false                         # the service knows the user of the socket
+//!
+//! [[slot]]
+//! label = "laptop"
+//! keystore = "/var/lib/keys/laptop"              # its passphrase is the PIN; or it has a key file
+//! passphrase_file = "/run/secrets/passphrase"    # in place of the PIN
 //! ```
 //!
 //! `client_certificate` and `client_key` name a client certificate in place of a token. Without a
@@ -37,17 +42,23 @@
 //!   objects, `session` the operations of a session.
 //! - `mechanism` says what the keys can do, `object`, `certificate` and `public` what programs
 //!   read of them.
-//! - `connection` asks the service.
+//! - `backend` is what has the keys: `connection` asks the service, `local` opens a keystore.
+//!   `source` is that before a login. `fuzzing` has a keystore in memory for the fuzzer.
 #![deny(missing_docs)]
 
 mod attributes;
+mod backend;
 mod certificate;
 mod cipher;
 mod config;
 mod connection;
+mod derive;
 mod digest;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod generate;
+mod local;
 mod mechanism;
 mod module;
 mod object;
@@ -57,6 +68,7 @@ mod session;
 mod session_objects;
 mod signing;
 mod slot;
+mod source;
 mod table;
 
 pub use table::{C_GetFunctionList, C_GetInterface, C_GetInterfaceList};

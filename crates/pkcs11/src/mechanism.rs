@@ -6,6 +6,7 @@ use cryptoki_sys::*;
 
 use crate::cipher::is_aes;
 use crate::error::{Result, fail, require};
+use crate::object::agrees;
 
 /// A mechanism with its parameters, as a program gives it.
 #[derive(Debug)]
@@ -32,6 +33,12 @@ pub(crate) enum Parameters {
         nonce: Vec<u8>,
         associated_data: Vec<u8>,
         tag_bits: CK_ULONG,
+    },
+    Ecdh {
+        kdf: CK_EC_KDF_TYPE,
+        shared_data: Vec<u8>,
+        /// The public key of the peer.
+        public_data: Vec<u8>,
     },
     /// Those of a mechanism that has none here.
     Unknown,
@@ -205,6 +212,8 @@ pub(crate) const MECHANISMS: &[MechanismInfo] = &[
     info(CKM_AES_GCM, (16, 32), CKF_DECRYPT | CKF_MESSAGE_ENCRYPT | CKF_MESSAGE_DECRYPT),
     info(CKM_EC_EDWARDS_KEY_PAIR_GEN, (255, 255), CKF_GENERATE_KEY_PAIR),
     info(CKM_EC_KEY_PAIR_GEN, CURVES, CKF_GENERATE_KEY_PAIR | CKF_EC_F_P | CKF_EC_NAMEDCURVE),
+    info(CKM_EC_MONTGOMERY_KEY_PAIR_GEN, (255, 255), CKF_GENERATE_KEY_PAIR),
+    info(CKM_ECDH1_DERIVE, (255, 521), CKF_DERIVE | CKF_EC_F_P | CKF_EC_NAMEDCURVE | CKF_EC_UNCOMPRESS),
     info(CKM_RSA_PKCS_KEY_PAIR_GEN, RSA, CKF_GENERATE_KEY_PAIR),
     info(CKM_AES_KEY_GEN, (16, 32), CKF_GENERATE),
     info(CKM_GENERIC_SECRET_KEY_GEN, (32, 64), CKF_GENERATE),
@@ -221,6 +230,7 @@ pub(crate) fn allowed_mechanisms(algorithm: Algorithm, signs_digests: bool) -> V
             return match info.kind {
                 CKM_RSA_PKCS_OAEP => algorithm.is_rsa(),
                 CKM_AES_GCM => is_aes(algorithm),
+                CKM_ECDH1_DERIVE => agrees(algorithm),
                 _ => false,
             };
         };

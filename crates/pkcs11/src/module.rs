@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use cryptoki_sys::*;
 
-use crate::config;
+use crate::config::SlotConfig;
 use crate::error::{Failure, Result, fail, require, write_reason};
 use crate::mechanism::{MECHANISMS, MechanismInfo};
 use crate::session::{Access, Session};
@@ -58,15 +58,17 @@ pub(crate) struct ModuleState {
     next_session: AtomicU64,
 }
 
-/// Begins.
+/// Begins, with the slots of a configuration.
 ///
 /// # Errors
 /// `CKR_CRYPTOKI_ALREADY_INITIALIZED`; `CKR_GENERAL_ERROR` without a usable configuration.
-pub(crate) fn initialize() -> Result<()> {
+pub(crate) fn initialize(
+    configuration: impl FnOnce() -> std::result::Result<Vec<SlotConfig>, String>,
+) -> Result<()> {
     let module = Module::current_or_new();
     let mut state = module.state.write().unwrap_or_else(PoisonError::into_inner);
     require(state.is_none(), CKR_CRYPTOKI_ALREADY_INITIALIZED)?;
-    let configs = config::read().map_err(|reason| {
+    let configs = configuration().map_err(|reason| {
         write_reason(&reason);
         Failure(CKR_GENERAL_ERROR)
     })?;

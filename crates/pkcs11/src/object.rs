@@ -1,13 +1,15 @@
-//! Objects: the keys of a service as programs see them, and the objects of a session.
+//! Objects: the keys of a service or keystore as programs see them, and the objects of a session.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use bulla_client::{Key, KeyDerivation, KeyState, KeyVersion, Origin, VersionState};
-use bulla_kms::{Algorithm, JWT_PURPOSE, KeyId, PublicKey, TOKEN_ROOT_PURPOSE};
+use bulla_kms::{
+    Algorithm, JWT_PURPOSE, KeyId, KeyUsage, Origin, PublicKey, TOKEN_ROOT_PURPOSE, VersionState,
+};
 use cryptoki_sys::*;
 
 use crate::attributes::Attributes;
+use crate::backend::{EntryState, KeyEntry, VersionEntry};
 use crate::certificate::Certificate;
 use crate::cipher::is_aes;
 use crate::error::{Failure, Result};
@@ -55,12 +57,27 @@ pub(crate) struct ServiceKey {
     pub(crate) version: NonZeroU32,
     /// Whether it signs digests that the program makes.
     pub(crate) signs_digests: bool,
+    /// Whether no newer version took its place.
+    pub(crate) is_latest: bool,
 }
 
 impl Object {
     /// What tells the object from others of the token, as long as the key exists.
     pub(crate) fn identity(&self) -> Option<(Arc<str>, CK_OBJECT_CLASS)> {
         Some((self.key.as_ref()?.version.as_ref()?.id.clone(), self.class))
+    }
+
+    /// The key of the object.
+    ///
+    /// # Errors
+    /// `CKR_KEY_HANDLE_INVALID` if it is not a key; `CKR_KEY_FUNCTION_NOT_PERMITTED` for a secret
+    /// that was derived, which programs only read.
+    pub(crate) fn key(&self) -> Result<&KeyOfObject> {
+        let code = match self.class {
+            CKO_SECRET_KEY => CKR_KEY_FUNCTION_NOT_PERMITTED,
+            _ => CKR_KEY_HANDLE_INVALID,
+        };
+        self.key.as_ref().ok_or(Failure(code))
     }
 
     /// The same object with other attributes.
@@ -83,35 +100,36 @@ pub(crate) struct View<'a> {
 
 /// The objects of a key: for each version that can be used, one for each half that it has. A key of
 /// which programs have no use has none.
-pub(crate) fn objects_of(key: &Key, view: View<'_>) -> Result<Vec<Object>> {
-    let Ok(algorithm) = key.algorithm.parse::<Algorithm>() else { return Ok(Vec::new()) };
-    let is_gone = matches!(key.state, KeyState::PendingDestruction | KeyState::Destroyed);
-    if is_gone || key_type(algorithm).is_none() || key.derivation != KeyDerivation::None {
+pub(crate) fn objects_of(key: &KeyEntry, view: View<'_>) -> Result<Vec<Object>> {
+    let algorithm = key.algorithm;
+    if key.state == EntryState::Gone || key_type(algorithm).is_none() {
         return Ok(Vec::new());
     }
     let mut objects = Vec::new();
     for version in &key.versions {
-        let is_old = version.version < key.minimum_version || version.state == VersionState::Revoked;
-        let (Some(number), false) = (NonZeroU32::new(version.version), is_old) else { continue };
+        let number = version.version;
+        if number.get() < key.minimum_version || version.state == VersionState::Revoked {
+            continue;
+        }
         let service = ServiceKey {
-            key: key.id.as_str().into(),
-            id: version.id.as_str().into(),
+            key: key.id.clone(),
+            id: version.id.clone(),
             version: number,
             signs_digests: key.signs_digests,
+            is_latest: number.get() == key.latest_version,
         };
-        let is_latest = version.version == key.latest_version;
-        let source = Source { key, version, algorithm, service, is_latest, is_private: view.is_private };
-        let works = key.state == KeyState::Enabled && version.state == VersionState::Usable;
+        let source = Source { key, version, algorithm, service, is_private: view.is_private };
+        let works = key.state == EntryState::Enabled && version.state == VersionState::Usable;
         if algorithm.is_symmetric() {
             if works {
                 objects.push(source.secret());
             }
             continue;
         }
-        let bytes = version.public_key.as_deref().unwrap_or_default();
-        let Ok(public) = PublicKey::from_bytes(algorithm, bytes) else { continue };
-        // An older version of RSA still decrypts.
-        let has_use = (is_latest && !is_reserved(key)) || algorithm.is_rsa();
+        let Ok(public) = PublicKey::from_bytes(algorithm, &version.public_key) else { continue };
+        // An older version of RSA still decrypts, and one that agrees on secrets does that.
+        let still_used = algorithm.is_rsa() || agrees(algorithm);
+        let has_use = (source.service.is_latest && !is_reserved(key)) || still_used;
         if works && has_use && version.origin != Origin::PublicOnly {
             objects.push(source.private(&public)?);
         }
@@ -126,19 +144,22 @@ pub(crate) fn objects_of(key: &Key, view: View<'_>) -> Result<Vec<Object>> {
     Ok(objects)
 }
 
+/// Whether keys of an algorithm agree on secrets, and do nothing else.
+pub(crate) fn agrees(algorithm: Algorithm) -> bool {
+    algorithm.usage() == KeyUsage::KeyAgreement
+}
+
 /// Whether the service signs nothing with a key that a program chooses.
-fn is_reserved(key: &Key) -> bool {
+fn is_reserved(key: &KeyEntry) -> bool {
     key.id.split('/').nth(1).is_none_or(|purpose| purpose == TOKEN_ROOT_PURPOSE || purpose == JWT_PURPOSE)
 }
 
 /// What the objects of a key version are made of.
 struct Source<'a> {
-    key: &'a Key,
-    version: &'a KeyVersion,
+    key: &'a KeyEntry,
+    version: &'a VersionEntry,
     algorithm: Algorithm,
     service: ServiceKey,
-    /// Whether the version signs and encrypts, and does not only verify and decrypt.
-    is_latest: bool,
     /// Whether programs see it only after a login.
     is_private: bool,
 }
@@ -161,7 +182,7 @@ impl Source<'_> {
             (CKA_MODIFIABLE, true),
             (CKA_COPYABLE, false),
             (CKA_DESTROYABLE, true),
-            (CKA_DERIVE, false),
+            (CKA_DERIVE, agrees(self.algorithm)),
             (CKA_LOCAL, local),
         ]);
         attributes
@@ -169,7 +190,7 @@ impl Source<'_> {
 
     /// The key's label, or its id if it has none.
     fn label(&self) -> &[u8] {
-        self.key.label.as_ref().unwrap_or(&self.key.id).as_bytes()
+        self.key.label.as_deref().unwrap_or(&self.key.id).as_bytes()
     }
 
     /// The same for both halves of a key version, and for no other: the key's UUID and the number
@@ -205,7 +226,7 @@ impl Source<'_> {
             (CKA_ALWAYS_SENSITIVE, self.version.origin == Origin::Generated && !self.key.exportable),
             (CKA_EXTRACTABLE, false),
             (CKA_NEVER_EXTRACTABLE, self.version.origin == Origin::Generated && !self.key.exportable),
-            (CKA_SIGN, self.is_latest),
+            (CKA_SIGN, self.service.is_latest && !agrees(self.algorithm)),
             (CKA_SIGN_RECOVER, false),
             (CKA_DECRYPT, self.algorithm.is_rsa()),
             (CKA_UNWRAP, false),
@@ -219,9 +240,9 @@ impl Source<'_> {
         let mut attributes = self.attributes(CKO_PUBLIC_KEY);
         describe(public, &mut attributes)?;
         attributes.set(CKA_SUBJECT, b"").set_flags(&[
-            (CKA_VERIFY, true),
+            (CKA_VERIFY, !agrees(self.algorithm)),
             (CKA_VERIFY_RECOVER, false),
-            (CKA_ENCRYPT, self.algorithm.is_rsa() && self.is_latest),
+            (CKA_ENCRYPT, self.algorithm.is_rsa() && self.service.is_latest),
             (CKA_WRAP, false),
             (CKA_TRUSTED, false),
         ]);
@@ -243,9 +264,9 @@ impl Source<'_> {
             (CKA_ALWAYS_SENSITIVE, self.version.origin == Origin::Generated && !self.key.exportable),
             (CKA_EXTRACTABLE, false),
             (CKA_NEVER_EXTRACTABLE, self.version.origin == Origin::Generated && !self.key.exportable),
-            (CKA_SIGN, !encrypts && self.is_latest),
+            (CKA_SIGN, !encrypts && self.service.is_latest),
             (CKA_VERIFY, !encrypts),
-            (CKA_ENCRYPT, encrypts && self.is_latest),
+            (CKA_ENCRYPT, encrypts && self.service.is_latest),
             (CKA_DECRYPT, encrypts),
             (CKA_WRAP, false),
             (CKA_UNWRAP, false),
@@ -267,7 +288,8 @@ fn generation_mechanism(algorithm: Algorithm, local: bool) -> CK_MECHANISM_TYPE 
     match algorithm {
         _ if !local => CK_MECHANISM_TYPE::MAX,
         Algorithm::Ed25519 => CKM_EC_EDWARDS_KEY_PAIR_GEN,
-        _ if algorithm.is_ecdsa() => CKM_EC_KEY_PAIR_GEN,
+        Algorithm::X25519 => CKM_EC_MONTGOMERY_KEY_PAIR_GEN,
+        _ if algorithm.is_ecdsa() || agrees(algorithm) => CKM_EC_KEY_PAIR_GEN,
         _ if algorithm.is_rsa() => CKM_RSA_PKCS_KEY_PAIR_GEN,
         _ if is_aes(algorithm) => CKM_AES_KEY_GEN,
         _ => CKM_GENERIC_SECRET_KEY_GEN,

@@ -23,22 +23,30 @@ const RSA_EXPONENT_DER_LEN: usize = 5;
 fn curve(algorithm: Algorithm) -> Option<(&'static [u8], usize)> {
     match algorithm {
         Algorithm::Ed25519 => Some((&[0x06, 0x03, 0x2b, 0x65, 0x70], 32)),
-        Algorithm::EcdsaP256 => Some((&[0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07], 65)),
-        Algorithm::EcdsaP384 => Some((&[0x06, 0x05, 0x2b, 0x81, 0x04, 0x00, 0x22], 97)),
-        Algorithm::EcdsaP521 => Some((&[0x06, 0x05, 0x2b, 0x81, 0x04, 0x00, 0x23], 133)),
+        Algorithm::X25519 => Some((&[0x06, 0x03, 0x2b, 0x65, 0x6e], 32)),
+        Algorithm::EcdsaP256 | Algorithm::EcdhP256 => {
+            Some((&[0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07], 65))
+        }
+        Algorithm::EcdsaP384 | Algorithm::EcdhP384 => Some((&[0x06, 0x05, 0x2b, 0x81, 0x04, 0x00, 0x22], 97)),
+        Algorithm::EcdsaP521 | Algorithm::EcdhP521 => {
+            Some((&[0x06, 0x05, 0x2b, 0x81, 0x04, 0x00, 0x23], 133))
+        }
         _ => None,
     }
 }
 
-/// The name of the curve of Ed25519 as a PrintableString in DER, which older programs give instead
-/// of the object identifier.
-const EDWARDS25519: &[u8] = b"\x13\x0cedwards25519";
+/// The names of curves as PrintableStrings in DER, which older programs give instead of the object
+/// identifier.
+const NAMED: [(&[u8], Algorithm); 2] =
+    [(b"\x13\x0cedwards25519", Algorithm::Ed25519), (b"\x13\x0acurve25519", Algorithm::X25519)];
 
-/// The algorithm of a curve, as programs name it.
+/// The algorithm of a curve, as programs name it; of those with two algorithms, the one that signs.
 pub(crate) fn algorithm_of_curve(parameters: &[u8]) -> Option<Algorithm> {
-    let all = [Algorithm::Ed25519, Algorithm::EcdsaP256, Algorithm::EcdsaP384, Algorithm::EcdsaP521];
+    use Algorithm::{EcdsaP256, EcdsaP384, EcdsaP521, Ed25519, X25519};
+    let all = [Ed25519, X25519, EcdsaP256, EcdsaP384, EcdsaP521];
     let found = all.into_iter().find(|known| curve(*known).is_some_and(|(name, _)| name == parameters));
-    found.or((parameters == EDWARDS25519).then_some(Algorithm::Ed25519))
+    let named = || NAMED.iter().find(|(name, _)| *name == parameters).map(|(_, algorithm)| *algorithm);
+    found.or_else(named)
 }
 
 /// The public key of a template.
@@ -51,7 +59,7 @@ pub(crate) fn of_template(template: &Template<'_>) -> Result<PublicKey> {
     let kind = template.number(CKA_KEY_TYPE)?.ok_or(Failure(CKR_TEMPLATE_INCOMPLETE))?;
     let value = |kind| template.get(kind).ok_or(Failure(CKR_TEMPLATE_INCOMPLETE));
     match kind {
-        CKK_EC | CKK_EC_EDWARDS => {
+        CKK_EC | CKK_EC_EDWARDS | CKK_EC_MONTGOMERY => {
             let algorithm =
                 algorithm_of_curve(value(CKA_EC_PARAMS)?).ok_or(Failure(CKR_CURVE_NOT_SUPPORTED))?;
             require(key_type(algorithm) == Some(kind), CKR_TEMPLATE_INCONSISTENT)?;
@@ -85,6 +93,20 @@ fn of_point(algorithm: Algorithm, encoded: &[u8]) -> Result<PublicKey> {
     Ok(key)
 }
 
+/// The public key of a peer, on the curve of a key that agrees on secrets.
+///
+/// # Errors
+/// `CKR_MECHANISM_PARAM_INVALID`.
+pub(crate) fn of_peer(algorithm: Algorithm, encoded: &[u8]) -> Result<PublicKey> {
+    let invalid = Failure(CKR_MECHANISM_PARAM_INVALID);
+    let (_, length) = curve(algorithm).ok_or(Failure(CKR_KEY_TYPE_INCONSISTENT))?;
+    let start = encoded.len().checked_sub(length).ok_or(invalid)?;
+    let point = &encoded[start..];
+    // Programs give the point as it is, or as in `CKA_EC_POINT`.
+    require(start == 0 || encoded == octet_string(point), CKR_MECHANISM_PARAM_INVALID)?;
+    PublicKey::from_bytes(algorithm, point).map_err(|_| invalid)
+}
+
 /// The key of a modulus without zeros in front.
 fn of_modulus(modulus: &[u8], exponent: &[u8]) -> Result<PublicKey> {
     require(without_zeros(exponent) == RSA_EXPONENT, CKR_ATTRIBUTE_VALUE_INVALID)?;
@@ -114,6 +136,8 @@ pub(crate) fn key_type(algorithm: Algorithm) -> Option<CK_KEY_TYPE> {
     Some(match algorithm {
         Algorithm::Ed25519 => CKK_EC_EDWARDS,
         Algorithm::EcdsaP256 | Algorithm::EcdsaP384 | Algorithm::EcdsaP521 => CKK_EC,
+        Algorithm::EcdhP256 | Algorithm::EcdhP384 | Algorithm::EcdhP521 => CKK_EC,
+        Algorithm::X25519 => CKK_EC_MONTGOMERY,
         Algorithm::Rsa2048 | Algorithm::Rsa3072 | Algorithm::Rsa4096 => CKK_RSA,
         Algorithm::HmacSha256 | Algorithm::HmacSha384 | Algorithm::HmacSha512 => CKK_GENERIC_SECRET,
         Algorithm::Aes128Gcm | Algorithm::Aes256Gcm => CKK_AES,
@@ -192,13 +216,15 @@ pub(crate) fn verify_hash(
     require(verdict.is_valid(), CKR_SIGNATURE_INVALID)
 }
 
-fn prehashed(hash: HashFunction, digest: &[u8], padding: Padding) -> Result<Prehashed> {
+/// A digest for the keystore.
+pub(crate) fn prehashed(hash: HashFunction, digest: &[u8], padding: Padding) -> Result<Prehashed> {
     let digest = hash.digest(digest).ok_or(Failure(CKR_DATA_LEN_RANGE))?;
     let message = Prehashed::new(digest, &[]).map_err(|_| Failure(CKR_GENERAL_ERROR))?;
     Ok(message.rsa_padding(kms_padding(padding)))
 }
 
-fn kms_padding(padding: Padding) -> RsaPadding {
+/// The padding as the keystore names it.
+pub(crate) fn kms_padding(padding: Padding) -> RsaPadding {
     match padding {
         Padding::Pkcs1v15 => RsaPadding::Pkcs1v15,
         Padding::None | Padding::Pss => RsaPadding::default(),

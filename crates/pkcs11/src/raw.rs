@@ -252,6 +252,15 @@ unsafe fn parameters(kind: CK_MECHANISM_TYPE, at: *const c_void, length: CK_ULON
             let associated_data = unsafe { bounded(gcm.pAAD, gcm.ulAADLen) }?;
             Ok(Parameters::Gcm { nonce, associated_data, tag_bits: gcm.ulTagBits })
         }
+        CKM_ECDH1_DERIVE => {
+            // SAFETY: the caller's promise.
+            let ecdh: CK_ECDH1_DERIVE_PARAMS = unsafe { parameter(at, length) }?;
+            // SAFETY: the caller's promise.
+            let shared_data = unsafe { bounded(ecdh.pSharedData, ecdh.ulSharedDataLen) }?;
+            // SAFETY: the caller's promise.
+            let public_data = unsafe { bounded(ecdh.pPublicData, ecdh.ulPublicDataLen) }?;
+            Ok(Parameters::Ecdh { kdf: ecdh.kdf, shared_data, public_data })
+        }
         _ => Ok(Parameters::Unknown),
     }
 }

@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bulla_client::NewKey;
 use cryptoki_sys::*;
 use zeroize::Zeroizing;
 
 use crate::attributes::Attribute;
+use crate::backend::{Backend, NewKey};
 use crate::cipher::{self, CipherOperation, Direction, EncryptedMessage, is_aes};
-use crate::connection::Connection;
+use crate::derive::Derivation;
 use crate::digest::Hasher;
 use crate::error::{Failure, Result, fail, require};
 use crate::mechanism::{Mechanism, Parameters};
@@ -129,7 +129,8 @@ impl Operations {
     fn take(&mut self, purpose: Purpose, pieces: Pieces) -> Result<SignatureOperation> {
         let active = self.signing(purpose).take().ok_or(Failure(CKR_OPERATION_NOT_INITIALIZED))?;
         // A message in one piece cannot follow pieces.
-        require(pieces == Pieces::Some || active.pieces == Pieces::None, CKR_OPERATION_ACTIVE)?;
+        let fits = pieces == Pieces::Some || active.pieces == Pieces::None;
+        require(fits, CKR_OPERATION_NOT_INITIALIZED)?;
         Ok(active.operation)
     }
 }
@@ -147,8 +148,8 @@ impl<'a> InSession<'a> {
         self.slot.object(handle).map_err(|_| Failure(CKR_KEY_HANDLE_INVALID))
     }
 
-    fn connection(&self) -> Result<Arc<Connection>> {
-        self.slot.connection()
+    fn backend(&self) -> Result<Arc<dyn Backend>> {
+        self.slot.backend()
     }
 
     pub(crate) fn find_init(&self, template: &[Attribute]) -> Result<()> {
@@ -253,7 +254,7 @@ impl<'a> InSession<'a> {
             return Ok(reply);
         }
         let operation = operations.take(Purpose::Sign, pieces)?;
-        let signature = operation.sign(&*self.connection()?, data)?;
+        let signature = operation.sign(&*self.backend()?, data)?;
         // The service decides how long a signature is.
         match without_room(room, signature.len()) {
             None => Ok(Reply::Bytes(signature.into())),
@@ -274,7 +275,7 @@ impl<'a> InSession<'a> {
     fn finish_verification(&self, pieces: Pieces, data: &[u8], signature: &[u8]) -> Result<()> {
         let mut operations = self.session.operations();
         let operation = operations.take(Purpose::Verify, pieces)?;
-        operation.verify(|| self.connection(), data, signature)
+        operation.verify(|| self.backend(), data, signature)
     }
 
     /// Begins an encryption or a decryption.
@@ -326,7 +327,7 @@ impl<'a> InSession<'a> {
         if !operation.is_finished() {
             operation.update(data)?;
         }
-        let output = operation.finish(|| self.connection())?;
+        let output = operation.finish(|| self.backend())?;
         if let Some(reply) = without_room(Some(room), output.len()) {
             *operations.cipher(direction) = Some(operation);
             return Ok(reply);
@@ -373,20 +374,32 @@ impl<'a> InSession<'a> {
     ) -> Result<EncryptedMessage> {
         let object = self.message_key(Direction::Encrypt)?;
         let key = object.key.as_ref().ok_or(Failure(CKR_GENERAL_ERROR))?;
-        cipher::encrypt_message(&*self.connection()?, key, plaintext, associated_data)
+        cipher::encrypt_message(&*self.backend()?, key, plaintext, associated_data)
     }
 
     /// Decrypts a message: its nonce, its ciphertext and its tag in a row.
     pub(crate) fn decrypt_message(&self, body: &[u8], associated_data: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
         let object = self.message_key(Direction::Decrypt)?;
         let key = object.key.as_ref().ok_or(Failure(CKR_GENERAL_ERROR))?;
-        cipher::decrypt(&*self.connection()?, key, body, associated_data)
+        cipher::decrypt(&*self.backend()?, key, body, associated_data)
     }
 
     /// Makes a key. It is one of the token.
     pub(crate) fn create_key(&self, new: &NewKey) -> Result<Vec<(CK_OBJECT_CLASS, CK_OBJECT_HANDLE)>> {
         require(self.session.access == Access::ReadWrite, CKR_SESSION_READ_ONLY)?;
         self.slot.create_key(new)
+    }
+
+    /// Derives a secret, which is an object of this session.
+    pub(crate) fn derive(
+        &self,
+        mechanism: Mechanism,
+        base: CK_OBJECT_HANDLE,
+        template: &[Attribute],
+        session: CK_SESSION_HANDLE,
+    ) -> Result<Object> {
+        let derivation = Derivation::new(mechanism, &*self.key(base)?, template)?;
+        derivation.run(&*self.backend()?, session)
     }
 
     pub(crate) fn destroy(&self, object: CK_OBJECT_HANDLE) -> Result<()> {

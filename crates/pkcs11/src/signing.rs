@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bulla_kms::prehash::HashFunction;
 use cryptoki_sys::*;
 
-use crate::connection::Connection;
+use crate::backend::Backend;
 use crate::digest::Hasher;
 use crate::error::{Failure, Result, fail, require};
 use crate::mechanism::{Mechanism, Padding, Scheme};
@@ -87,7 +87,7 @@ impl SignatureOperation {
     ///
     /// # Errors
     /// Those of the service; `CKR_DATA_LEN_RANGE` and `CKR_DATA_INVALID` for digests.
-    pub(crate) fn sign(mut self, connection: &Connection, rest: &[u8]) -> Result<Vec<u8>> {
+    pub(crate) fn sign(mut self, backend: &dyn Backend, rest: &[u8]) -> Result<Vec<u8>> {
         self.update_last(rest)?;
         let key = self.object.key.as_ref().ok_or(Failure(CKR_GENERAL_ERROR))?;
         let service = key.of_service()?;
@@ -95,16 +95,16 @@ impl SignatureOperation {
             Input::Message(message) => message,
             Input::Hash(hasher, (hash, padding)) => {
                 let digest = public::Digest { hash, bytes: hasher.finish(), padding };
-                return connection.sign_digest(&service.id, &digest);
+                return backend.sign_digest(&service.id, &digest);
             }
         };
         match self.scheme {
-            scheme if scheme.is_default_of(key.algorithm) => connection.sign(&service.id, message),
-            Scheme::Hashed(hash, padding) => connection.sign_hashed(&service.id, &message, (hash, padding)),
-            Scheme::Hmac => connection.mac(&service.id, &message),
+            scheme if scheme.is_default_of(key.algorithm) => backend.sign(&service.id, message),
+            Scheme::Hashed(hash, padding) => backend.sign_hashed(&service.id, &message, (hash, padding)),
+            Scheme::Hmac => backend.mac(&service.id, &message),
             scheme => {
                 let digest = public::digest_of(scheme, key.algorithm, &message)?;
-                connection.sign_digest(&service.id, &digest)
+                backend.sign_digest(&service.id, &digest)
             }
         }
     }
@@ -116,7 +116,7 @@ impl SignatureOperation {
     /// `CKR_SIGNATURE_INVALID` and `CKR_SIGNATURE_LEN_RANGE`; those of the service.
     pub(crate) fn verify(
         mut self,
-        connection: impl FnOnce() -> Result<Arc<Connection>>,
+        backend: impl FnOnce() -> Result<Arc<dyn Backend>>,
         rest: &[u8],
         signature: &[u8],
     ) -> Result<()> {
@@ -131,7 +131,7 @@ impl SignatureOperation {
             }
             (None, Input::Message(message)) => {
                 require(signature.len() == key.algorithm.output_length(), CKR_SIGNATURE_LEN_RANGE)?;
-                let is_valid = connection()?.verify_mac(&key.of_service()?.id, &message, signature)?;
+                let is_valid = backend()?.verify_mac(&key.of_service()?.id, &message, signature)?;
                 require(is_valid, CKR_SIGNATURE_INVALID)
             }
             (None, Input::Hash(..)) => fail(CKR_GENERAL_ERROR),
@@ -157,7 +157,7 @@ fn key_for<'a>(
     object: &'a Object,
     flag: CK_ATTRIBUTE_TYPE,
 ) -> Result<&'a KeyOfObject> {
-    let key = object.key.as_ref().ok_or(Failure(CKR_KEY_HANDLE_INVALID))?;
+    let key = object.key()?;
     // A mechanism that nobody has is told first.
     if Scheme::of(mechanism, key.algorithm) == fail(CKR_MECHANISM_INVALID) {
         return fail(CKR_MECHANISM_INVALID);

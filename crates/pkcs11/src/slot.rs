@@ -1,21 +1,21 @@
-//! A slot: a service, the caller's login, and the objects that the caller sees.
+//! A slot: a service or a keystore, the caller's login, and the objects that the caller sees.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use bulla_client::{ClientBuilder, ErrorCode, Key, KeyState, NewKey};
 use cryptoki_sys::*;
 use sha2::{Digest as _, Sha256};
 
 use crate::attributes::{Attribute, Template};
+use crate::backend::{Backend, EntryState, KeyEntry, NewKey};
 use crate::certificate::Certificate;
 use crate::config::{Login, SlotConfig};
-use crate::connection::Connection;
-use crate::error::{Failure, Result, fail, report, require};
-use crate::object::{Object, View, objects_of};
+use crate::error::{Failure, Result, require};
+use crate::object::{Object, ServiceKey, View, objects_of};
 use crate::session::Access;
+use crate::source::Source;
 
 /// How long a list of keys counts as new. Programs search several times in a row.
 const LIST_LIFETIME: Duration = Duration::from_secs(1);
@@ -35,14 +35,14 @@ pub(crate) struct Slot {
     login: Login,
     address: String,
     certificates: Vec<Certificate>,
-    client: ClientBuilder,
+    source: Box<dyn Source>,
     state: Mutex<SlotState>,
 }
 
 #[derive(Default)]
 struct SlotState {
-    /// The way to the service; none before a login.
-    connection: Option<Arc<Connection>>,
+    /// What has the keys; none before a login.
+    backend: Option<Arc<dyn Backend>>,
     is_logged_in: bool,
     objects: Objects,
 }
@@ -61,13 +61,13 @@ impl Slot {
     /// # Errors
     /// `CKR_HOST_MEMORY`.
     pub(crate) fn new(config: SlotConfig) -> Result<Self> {
-        let SlotConfig { label, login, address, certificates, client } = config;
-        let connection = match login {
+        let SlotConfig { label, login, address, certificates, source } = config;
+        let backend = match login {
             Login::Pin => None,
-            Login::NotRequired => Some(Arc::new(Connection::new(&client)?)),
+            Login::NotRequired => Some(source.open()?),
         };
-        let state = SlotState { connection, ..SlotState::default() };
-        Ok(Self { label, login, address, certificates, client, state: Mutex::new(state) })
+        let state = SlotState { backend, ..SlotState::default() };
+        Ok(Self { label, login, address, certificates, source, state: Mutex::new(state) })
     }
 
     fn state(&self) -> MutexGuard<'_, SlotState> {
@@ -78,7 +78,7 @@ impl Slot {
         View { is_private: self.requires_login(), certificates: &self.certificates }
     }
 
-    /// The address of the service, for people.
+    /// The address of the service, or the keystore's folder, for people.
     pub(crate) fn address(&self) -> &str {
         &self.address
     }
@@ -98,25 +98,16 @@ impl Slot {
         self.state().is_logged_in
     }
 
-    /// Logs the program in: the PIN is a token.
+    /// Logs the program in.
     ///
     /// # Errors
-    /// `CKR_USER_ALREADY_LOGGED_IN`; `CKR_PIN_INCORRECT` if the service does not know the token;
-    /// `CKR_DEVICE_ERROR`.
+    /// `CKR_USER_ALREADY_LOGGED_IN`; those of [`Source::log_in`].
     pub(crate) fn log_in(&self, pin: &[u8]) -> Result<()> {
         require(!self.is_logged_in(), CKR_USER_ALREADY_LOGGED_IN)?;
-        let pin = std::str::from_utf8(pin).map_err(|_| Failure(CKR_PIN_INCORRECT))?;
-        let connection = Connection::of_token(&self.client, pin)?;
-        if let Err(error) = connection.client().permissions() {
-            report(&format_args!("{error:#}"));
-            return match error.code() {
-                Some(ErrorCode::Unauthenticated | ErrorCode::Forbidden) => fail(CKR_PIN_INCORRECT),
-                _ => Err(error.into()),
-            };
-        }
+        let backend = self.source.log_in(pin)?;
         let mut state = self.state();
         require(!state.is_logged_in, CKR_USER_ALREADY_LOGGED_IN)?;
-        state.connection = Some(Arc::new(connection));
+        state.backend = Some(backend);
         state.is_logged_in = true;
         state.objects.forget_token();
         Ok(())
@@ -125,24 +116,24 @@ impl Slot {
     /// # Errors
     /// `CKR_USER_NOT_LOGGED_IN`; `CKR_HOST_MEMORY`.
     pub(crate) fn log_out(&self) -> Result<()> {
-        let connection = match self.login {
+        let backend = match self.login {
             Login::Pin => None,
-            Login::NotRequired => Some(Arc::new(Connection::new(&self.client)?)),
+            Login::NotRequired => Some(self.source.open()?),
         };
         let mut state = self.state();
         require(state.is_logged_in, CKR_USER_NOT_LOGGED_IN)?;
         state.is_logged_in = false;
-        state.connection = connection;
+        state.backend = backend;
         state.objects.forget_token();
         Ok(())
     }
 
-    /// The way to the service.
+    /// What has the keys.
     ///
     /// # Errors
     /// `CKR_USER_NOT_LOGGED_IN`.
-    pub(crate) fn connection(&self) -> Result<Arc<Connection>> {
-        self.state().connection.clone().ok_or(Failure(CKR_USER_NOT_LOGGED_IN))
+    pub(crate) fn backend(&self) -> Result<Arc<dyn Backend>> {
+        self.state().backend.clone().ok_or(Failure(CKR_USER_NOT_LOGGED_IN))
     }
 
     /// Finds the objects that have all attributes of a template.
@@ -162,14 +153,14 @@ impl Slot {
         Ok(self.state().objects.find(template))
     }
 
-    /// Lists the keys of the service. Before a login, nobody can.
+    /// Lists the keys. Before a login, nobody can.
     fn list(&self) -> Result<()> {
-        let Ok(connection) = self.connection() else { return Ok(()) };
+        let Ok(backend) = self.backend() else { return Ok(()) };
         let began = Instant::now();
         // Without the permission to read, a program sees no more than before a login.
-        let keys = connection.keys().map_err(|failure| instead(failure, CKR_USER_NOT_LOGGED_IN))?;
+        let keys = backend.keys().map_err(|failure| instead(failure, CKR_USER_NOT_LOGGED_IN))?;
         let mut state = self.state();
-        let is_current = state.connection.as_ref().is_some_and(|now| Arc::ptr_eq(now, &connection));
+        let is_current = state.backend.as_ref().is_some_and(|now| Arc::ptr_eq(now, &backend));
         if is_current {
             state.objects.update(&keys, self.view())?;
             state.objects.listed = Some(began);
@@ -190,11 +181,11 @@ impl Slot {
     /// # Errors
     /// Those of the service.
     pub(crate) fn create_key(&self, new: &NewKey) -> Result<Vec<(CK_OBJECT_CLASS, CK_OBJECT_HANDLE)>> {
-        let made = self.connection()?.create(new);
+        let made = self.backend()?.create(new);
         let key = made.map_err(|failure| instead(failure, CKR_ACTION_PROHIBITED))?;
         let mut state = self.state();
         state.objects.show(&key, Vec::new(), self.view())?;
-        let handles = state.objects.by_key.get(key.id.as_str()).map_or(&[][..], |(_, handles)| handles);
+        let handles = state.objects.by_key.get(&key.id).map_or(&[][..], |(_, handles)| handles);
         let class = |handle: &CK_OBJECT_HANDLE| Some((state.objects.by_handle.get(handle)?.class, *handle));
         Ok(handles.iter().filter_map(class).collect())
     }
@@ -216,28 +207,26 @@ impl Slot {
         if object.is_token_object() {
             require(access == Access::ReadWrite, CKR_SESSION_READ_ONLY)?;
             let version = object.key.as_ref().and_then(|key| key.version.as_ref());
-            let id = version.ok_or(Failure(CKR_ACTION_PROHIBITED))?.key.clone();
+            let key = version.ok_or(Failure(CKR_ACTION_PROHIBITED))?;
             match object.class {
                 CKO_PUBLIC_KEY => {
-                    let state = self.connection()?.key(&id)?.state;
-                    let is_gone = matches!(state, KeyState::PendingDestruction | KeyState::Destroyed);
-                    require(is_gone, CKR_ACTION_PROHIBITED)?;
+                    let state = self.backend()?.key(&key.key)?.state;
+                    require(state == EntryState::Gone, CKR_ACTION_PROHIBITED)?;
                 }
-                _ => self.destroy_key(&object, &id)?,
+                _ => self.destroy_key(key)?,
             }
         }
         self.state().objects.by_handle.remove(&handle);
         Ok(())
     }
 
-    fn destroy_key(&self, object: &Object, id: &str) -> Result<()> {
-        let is_latest = [CKA_SIGN, CKA_ENCRYPT].iter().any(|flag| object.attributes.is_set(*flag));
-        require(is_latest, CKR_ACTION_PROHIBITED)?;
-        let connection = self.connection()?;
-        let scheduled = connection.schedule_destruction(id, SystemTime::now() + DESTRUCTION_DELAY);
+    fn destroy_key(&self, key: &ServiceKey) -> Result<()> {
+        require(key.is_latest, CKR_ACTION_PROHIBITED)?;
+        let backend = self.backend()?;
+        let scheduled = backend.schedule_destruction(&key.key, SystemTime::now() + DESTRUCTION_DELAY);
         scheduled.map_err(|failure| instead(failure, CKR_ACTION_PROHIBITED))?;
         // The key is named by its id from now on. If that fails, its label is only taken.
-        let _ = connection.set_label(id, None);
+        let _ = backend.set_label(&key.key, None);
         Ok(())
     }
 
@@ -282,10 +271,10 @@ impl Slot {
         let version = object.key.as_ref().and_then(|key| key.version.as_ref());
         let id = &version.ok_or(Failure(CKR_ATTRIBUTE_READ_ONLY))?.key;
         let label = Some(label).filter(|label| !label.is_empty());
-        let changed = self.connection()?.set_label(id, label);
+        let changed = self.backend()?.set_label(id, label);
         let key = changed.map_err(|failure| instead(failure, CKR_ACTION_PROHIBITED))?;
         let mut state = self.state();
-        let shown = state.objects.by_key.remove(key.id.as_str()).map_or(Vec::new(), |(_, handles)| handles);
+        let shown = state.objects.by_key.remove(&key.id).map_or(Vec::new(), |(_, handles)| handles);
         state.objects.show(&key, shown, self.view())
     }
 
@@ -308,20 +297,21 @@ impl Objects {
         handle
     }
 
-    /// Removes the objects of the token.
+    /// Removes the objects of the token, and the private ones of sessions.
     fn forget_token(&mut self) {
-        self.by_handle.retain(|_, object| !object.is_token_object());
+        let remains = |object: &Object| !object.is_token_object() && !object.attributes.is_set(CKA_PRIVATE);
+        self.by_handle.retain(|_, object| remains(object));
         self.by_key.clear();
         self.listed = None;
     }
 
     /// Shows these keys, and no others. An object keeps its handle as long as it is there.
-    fn update(&mut self, keys: &[Key], view: View<'_>) -> Result<()> {
+    fn update(&mut self, keys: &[KeyEntry], view: View<'_>) -> Result<()> {
         let mut before = std::mem::take(&mut self.by_key);
         for key in keys {
-            match before.remove(key.id.as_str()) {
+            match before.remove(&key.id) {
                 Some((revision, handles)) if revision == key.revision => {
-                    self.by_key.insert(key.id.as_str().into(), (revision, handles));
+                    self.by_key.insert(key.id.clone(), (revision, handles));
                 }
                 shown => self.show(key, shown.map_or(Vec::new(), |(_, handles)| handles), view)?,
             }
@@ -341,7 +331,7 @@ impl Objects {
     }
 
     /// Shows a key in place of the objects that it had before.
-    fn show(&mut self, key: &Key, shown: Vec<CK_OBJECT_HANDLE>, view: View<'_>) -> Result<()> {
+    fn show(&mut self, key: &KeyEntry, shown: Vec<CK_OBJECT_HANDLE>, view: View<'_>) -> Result<()> {
         let mut old: Vec<_> = shown
             .into_iter()
             .filter_map(|handle| Some((self.by_handle.remove(&handle)?.identity(), handle)))
@@ -354,7 +344,7 @@ impl Objects {
             self.by_handle.insert(handle, Arc::new(object));
             handles.push(handle);
         }
-        self.by_key.insert(key.id.as_str().into(), (key.revision, handles));
+        self.by_key.insert(key.id.clone(), (key.revision, handles));
         Ok(())
     }
 }

@@ -11,6 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use cryptoki_sys::*;
 
 use crate::cipher::Direction;
+use crate::config;
 use crate::error::{FUNCTION, Failure, Result, fail, require};
 use crate::generate;
 use crate::module;
@@ -83,7 +84,7 @@ type Length = *mut CK_ULONG;
 functions! {
     fn C_Initialize(args: *mut c_void) {
         raw::check_initialize_args(args.cast())?;
-        module::initialize()
+        module::initialize(config::read)
     }
 
     fn C_Finalize(reserved: *mut c_void) {
@@ -145,6 +146,7 @@ functions! {
 
     fn C_Login(session: Session, user: CK_USER_TYPE, pin: Bytes, length: CK_ULONG) {
         let state = module::state()?;
+        state.session(session)?;
         state.log_in(session, user, raw::bytes(pin, length)?)
     }
 
@@ -157,6 +159,7 @@ functions! {
         name_length: CK_ULONG
     ) {
         let state = module::state()?;
+        state.session(session)?;
         // A token says whose it is.
         require(name_length == 0, CKR_ARGUMENTS_BAD)?;
         state.log_in(session, user, raw::bytes(pin, length)?)
@@ -173,13 +176,17 @@ functions! {
 
     fn C_GetObjectSize(session: Session, object: Handle, size: Length) {
         let state = module::state()?;
-        let object = InSession::new(&state, session)?.slot.object(object)?;
+        let called = InSession::new(&state, session)?;
+        require(!size.is_null(), CKR_ARGUMENTS_BAD)?;
+        let object = called.slot.object(object)?;
         raw::write(size, object.attributes.size() as CK_ULONG)
     }
 
     fn C_GetAttributeValue(session: Session, object: Handle, template: *mut CK_ATTRIBUTE, count: CK_ULONG) {
         let state = module::state()?;
-        let object = InSession::new(&state, session)?.slot.object(object)?;
+        let called = InSession::new(&state, session)?;
+        require(!template.is_null(), CKR_ARGUMENTS_BAD)?;
+        let object = called.slot.object(object)?;
         raw::answer_attributes(template, count, |wanted| object.attributes.answer(wanted))
     }
 
@@ -335,6 +342,23 @@ functions! {
         raw::write(private, handle_of(&made, CKO_PRIVATE_KEY)?)
     }
 
+    fn C_DeriveKey(
+        session: Session,
+        mechanism: *mut CK_MECHANISM,
+        base: Handle,
+        template: *mut CK_ATTRIBUTE,
+        count: CK_ULONG,
+        key: *mut Handle
+    ) {
+        let state = module::state()?;
+        let called = InSession::new(&state, session)?;
+        require(!key.is_null(), CKR_ARGUMENTS_BAD)?;
+        let mechanism = raw::mechanism(mechanism)?.ok_or(Failure(CKR_ARGUMENTS_BAD))?;
+        let template = raw::template(template, count)?;
+        let derived = called.derive(mechanism, base, &template, session)?;
+        raw::write(key, called.slot.add(derived))
+    }
+
     fn C_EncryptInit(session: Session, mechanism: *mut CK_MECHANISM, key: Handle) {
         let state = module::state()?;
         let session = InSession::new(&state, session)?;
@@ -465,8 +489,9 @@ functions! {
         })
     }
 
-    fn C_SeedRandom(session: Session, _seed: Bytes, _length: CK_ULONG) {
+    fn C_SeedRandom(session: Session, seed: Bytes, length: CK_ULONG) {
         module::state()?.session(session)?;
+        raw::bytes(seed, length)?;
         fail(CKR_RANDOM_SEED_NOT_SUPPORTED)
     }
 
@@ -513,7 +538,6 @@ unsupported! {
     C_UnwrapKey(
         Session, *mut CK_MECHANISM, Handle, Bytes, CK_ULONG, *mut CK_ATTRIBUTE, CK_ULONG, *mut Handle
     );
-    C_DeriveKey(Session, *mut CK_MECHANISM, Handle, *mut CK_ATTRIBUTE, CK_ULONG, *mut Handle);
     C_EncryptMessageBegin(Session, *mut c_void, CK_ULONG, Bytes, CK_ULONG);
     C_EncryptMessageNext(Session, *mut c_void, CK_ULONG, Bytes, CK_ULONG, Bytes, Length, CK_FLAGS);
     C_DecryptMessageBegin(Session, *mut c_void, CK_ULONG, Bytes, CK_ULONG);

@@ -137,7 +137,7 @@ fn program(metadata: &Value, message: &Value) -> Option<Program> {
 const SHIPPED: [&str; 5] = ["bulla", "bulla-audit", "bulla-remote", "age-plugin-bulla", "bulla-serve"];
 
 /// The library that programs load as a module of PKCS #11.
-const MODULE: &str = "bulla_pkcs11";
+pub(super) const MODULE: &str = "bulla_pkcs11";
 
 /// The path of a program or a module that we ship, if the message of cargo names one.
 fn shipped(message: &Value) -> Option<PathBuf> {

@@ -1,6 +1,6 @@
 //! The suites that `cargo test` runs.
 
-use std::{path::Path, process::Command};
+use std::{env::consts::DLL_SUFFIX, path::Path, process::Command};
 
 use anyhow::{Result, ensure};
 use bulla_devtools::{
@@ -9,7 +9,13 @@ use bulla_devtools::{
     quiet, wine,
 };
 
-use super::{programs, runner::Runner, server::passed_unittest};
+use super::{
+    go::{formatted, go},
+    programs,
+    runner::Runner,
+    server::{JAVA, passed_unittest},
+    serving::{Prepared, Serving},
+};
 use crate::{
     documents::{self, Parsers},
     forward::BENCH,
@@ -190,7 +196,48 @@ pub(super) fn pkcs11(runner: &mut Runner<'_>) {
     }
     runner.need("sshd", |_| install::debian_file(&SSHD));
     runner.need("OpenSSL's engine for PKCS #11", |_| install::openssl_engine());
+    // `keytool` and `jarsigner` come with the compiler.
+    runner.need(JAVA[0].program, |_| install::debian(&JAVA[0]));
     runner.programs(|package| package == "bulla-pkcs11");
+    let folder = runner.context.root.join("crates/pkcs11/tests/clients");
+    runner.check("python-pkcs11", |context| {
+        let folder = folder.join("python");
+        let python = install::python_packages(context, "python-pkcs11", &folder.join("requirements.txt"))?;
+        let mut command = Command::new(python);
+        command.arg("-B").arg(folder.join("test_pkcs11.py"));
+        passed_unittest(over_a_service(context, &mut command)?.named_in(&mut command), 4)
+    });
+    let folder = folder.join("go");
+    runner.check("gofmt, crypto11", |_| formatted(&folder));
+    runner.command("go vet, crypto11", go(&folder).args(["vet", "./..."]));
+    let mut test = go(&folder);
+    test.args(["test", "-json", "-count=1", "./..."]);
+    match over_a_service(runner.context, &mut test) {
+        Ok(service) => runner.go_test("go test, crypto11", service.named_in(&mut test)),
+        Err(error) => runner.need("a service for crypto11", |_| Err(error)),
+    }
+}
+
+/// Starts a service for a program that loads our module, and tells the program where the module is.
+fn over_a_service(context: &Context, program: &mut Command) -> Result<Serving> {
+    const OPERATIONS: [&str; 10] = [
+        "sign",
+        "verify",
+        "read",
+        "create",
+        "destroy",
+        "encrypt",
+        "decrypt",
+        "mac",
+        "verify_mac",
+        "derive_shared_secret",
+    ];
+    let bulla = &programs::built(context)?.command;
+    let prepared = Prepared::new(bulla, context.target.join("pkcs11-clients"))?;
+    program.env("BULLA_PKCS11_MODULE", bulla.with_file_name(format!("lib{}{DLL_SUFFIX}", programs::MODULE)));
+    // No file of settings, so that the variables name the service.
+    program.env("XDG_CONFIG_HOME", prepared.path("settings")).env_remove("BULLA_PKCS11_CONFIG");
+    prepared.serve(&OPERATIONS)
 }
 
 /// The tests compare the audit's counts with those of these programs, and read archives made by

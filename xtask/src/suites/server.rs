@@ -25,7 +25,7 @@ use super::{
 };
 
 /// The compiler for Java, and its build tool, which gets the libraries and the generator.
-const JAVA: [DebianTool; 2] = [
+pub(super) const JAVA: [DebianTool; 2] = [
     DebianTool { program: "javac", package: "default-jdk-headless" },
     DebianTool { program: "mvn", package: "maven" },
 ];

@@ -16,7 +16,11 @@ macro_rules! all {
 
 /// Calls every function of the table that could end in nothing but a code, with no pointer and a
 /// length that says otherwise. Gives each function's name and its code.
-fn call_all(module: &Module, session: CK_SESSION_HANDLE, slot: CK_SLOT_ID) -> Vec<(&'static str, CK_RV)> {
+pub(crate) fn call_all(
+    module: &Module,
+    session: CK_SESSION_HANDLE,
+    slot: CK_SLOT_ID,
+) -> Vec<(&'static str, CK_RV)> {
     [slots_and_objects(module, session, slot), operations(module, session)].concat()
 }
 

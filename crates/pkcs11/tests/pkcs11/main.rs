@@ -2,11 +2,18 @@
 //! processes, while its service ends, and in programs that expect a token.
 #![cfg(target_os = "linux")]
 
+mod agreement;
 mod ciphers;
+mod compare;
+mod compare_keys;
+mod compare_operations;
 mod hostile;
+mod java;
+mod local;
 mod outage;
 mod peer;
 mod processes;
 mod programs;
+mod sequences;
 mod support;
 mod tokens;

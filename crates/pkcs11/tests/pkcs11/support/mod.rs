@@ -29,8 +29,18 @@ const SOFTHSM_CONFIG: &str = "SOFTHSM2_CONF";
 pub(crate) const CONFIG: &str = "BULLA_PKCS11_CONFIG";
 
 /// What a module does.
-const OPERATIONS: [&str; 9] =
-    ["sign", "verify", "read", "create", "destroy", "encrypt", "decrypt", "mac", "verify_mac"];
+const OPERATIONS: [&str; 10] = [
+    "sign",
+    "verify",
+    "read",
+    "create",
+    "destroy",
+    "encrypt",
+    "decrypt",
+    "mac",
+    "verify_mac",
+    "derive_shared_secret",
+];
 
 /// The keys of both: their labels, what makes them, and the algorithms' names in the service.
 pub(crate) const KEYS: [(&str, &[&str]); 4] = [
