@@ -133,7 +133,7 @@ const FOREIGN: &str = "crates/formats/fuzz/seeds.json";
 /// One message of each kind.
 const THRESHOLD: &str = "crates/threshold/fuzz/seeds.json";
 
-const SEEDS: [Seeds; 24] = [
+const SEEDS: [Seeds; 25] = [
     Seeds {
         target: "foreign_signature",
         file: FOREIGN,
@@ -141,6 +141,7 @@ const SEEDS: [Seeds; 24] = [
         fields: &[("text", Encoding::Text)],
     },
     Seeds { target: "listed_files", file: FOREIGN, place: "/payloads", fields: &[("text", Encoding::Text)] },
+    Seeds { target: "trusted_root", file: FOREIGN, place: "/logged", fields: &[("text", Encoding::Text)] },
     Seeds { target: "ssh_signers", file: FOREIGN, place: "/signers", fields: &[("text", Encoding::Text)] },
     Seeds { target: "ssh_revoked", file: FOREIGN, place: "/revoked", fields: &[("list", Encoding::Hex)] },
     Seeds { target: "x509_request", file: FOREIGN, place: "/requests", fields: &[("text", Encoding::Text)] },

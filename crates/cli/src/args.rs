@@ -37,6 +37,7 @@ pub(crate) use self::shared::{Bound, ByteRange, ExcludeArgs, WorkArgs};
 pub use self::shared::{Deadline, KeystoreArgs, ReportArgs, ServerArgs, deadline, duration, duration_text};
 pub(crate) use self::ssh_cert::{SshCertArgs, SshCertCommand, SshCertPolicyArgs, SshCertSignArgs};
 pub(crate) use self::sums::{CheckArgs, FilterArgs, ReadArgs, SumArgs};
+pub use self::trust::BundleTrustArgs;
 pub(crate) use self::trust::TrustArgs;
 
 use crate::color::ColorWhen;
@@ -460,6 +461,9 @@ pub(crate) struct SignArgs {
 /// --allowed-signers, it trusts only the given keys and needs no keystore. After a rotation,
 /// --succession also trusts the newer public keys that the given keys vouch for: see `bulla keys
 /// succession`. With `-`, bulla verifies standard input against the signature file of --signature.
+///
+/// Bundles of Sigstore may have a certificate, entries of transparency logs, and timestamps.
+/// --trusted-root verifies them, and --certificate-identity says whose certificates count.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -467,11 +471,14 @@ Examples:
   bulla verify photos --public-key signer.pub
   bulla verify photos --only 2025/beach.jpg
   bulla verify photos --duplicates
+  bulla verify model --quick
   bulla verify disk.img --range 10G..11G
   bulla verify renamed.tar.gz --signature app.tar.gz.bulla --any-name
   bulla verify photos --public-key signer.pub --succession signer.succession
   bulla verify app.tar.gz --public-key minisign.pub
   bulla verify app.tar.gz --allowed-signers allowed_signers --principal me@example.org
+  bulla verify app.tar.gz --trusted-root trusted_root.json --certificate-identity me@example.org --certificate-oidc-issuer https://accounts.google.com
+  bulla verify model --certificate-chain authority.pem
   bulla verify app.tar.gz --server https://keys.example.org:8200 --token-file token
   curl -s https://example.org/src.tar | bulla verify - --signature src.tar.bulla
 
@@ -494,6 +501,14 @@ pub(crate) struct VerifyArgs {
     /// Also list the files of a signed folder that have the same content
     #[arg(long, help_heading = "Folders")]
     pub(crate) duplicates: bool,
+
+    /// Do not read files that have not changed since bulla read them
+    ///
+    /// bulla remembers the size, the times and the number of each file of a folder when you sign
+    /// the folder here, and of each file of a model when it verifies the whole model. With this
+    /// flag, it does not read those that still have them. It does not find damage by the disk.
+    #[arg(long, help_heading = "Folders", conflicts_with = "range")]
+    pub(crate) quick: bool,
 
     /// Verify only these bytes of a file
     ///

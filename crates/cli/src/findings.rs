@@ -95,11 +95,16 @@ pub(crate) struct Signed {
     #[serde(serialize_with = "serialize_name")]
     pub(crate) format: SignatureFormat,
     /// The key version's id, if it is known; for minisign and signify the key's number; for OpenSSH
-    /// the key's fingerprint; else the public key.
+    /// the key's fingerprint; under a certificate the certificate's fingerprint; else the public
+    /// key.
     pub(crate) key: String,
-    /// For OpenSSH, the principal that the list of allowed signers gives.
+    /// For OpenSSH, the principal that the list of allowed signers gives; under a certificate, whom
+    /// it names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) principal: Option<String>,
+    /// Who knew the signer, if a certificate says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) issuer: Option<String>,
     /// The owner's name for the key.
     #[serde(skip)]
     pub(crate) by: String,
@@ -116,9 +121,32 @@ pub(crate) struct Signed {
     /// The type of what a statement of in-toto says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) predicate_type: Option<String>,
+    /// What the signature file has besides its signature, and bulla verified.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) verified: Vec<String>,
     /// What the signature file has and bulla did not verify.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) not_verified: Vec<String>,
+}
+
+impl Signed {
+    /// A signature of which nothing but its signer is known.
+    pub(crate) fn new(format: SignatureFormat, key: String, by: String) -> Self {
+        Self {
+            format,
+            key,
+            principal: None,
+            issuer: None,
+            by,
+            signed_at: None,
+            comment: String::new(),
+            name: None,
+            name_differs: false,
+            predicate_type: None,
+            verified: Vec::new(),
+            not_verified: Vec::new(),
+        }
+    }
 }
 
 fn serialize_name<S: Serializer>(
@@ -145,6 +173,9 @@ pub(crate) struct Report {
     pub(crate) entries: Vec<EntryFinding>,
     /// For a folder, the number of unchanged files and links.
     pub(crate) intact: Option<u64>,
+    /// For a folder, how many of them were not read, because they have not changed since bulla read
+    /// them.
+    pub(crate) kept: u64,
     /// For a folder, if somebody wants to know: the size and the paths of each group of files with
     /// one content.
     pub(crate) duplicates: Option<Vec<(u64, Vec<PathBuf>)>>,
@@ -161,6 +192,7 @@ impl From<Finding> for Report {
             signed: None,
             entries: Vec::new(),
             intact: None,
+            kept: 0,
             duplicates: None,
             left_out: Vec::new(),
             range: None,
@@ -210,6 +242,9 @@ impl Report {
     fn particulars(&self) -> String {
         let mut parts = Vec::new();
         parts.extend(self.intact.map(|files| format!("{files} file{}", if files == 1 { "" } else { "s" })));
+        if self.kept > 0 {
+            parts.push(format!("{} not read", self.kept));
+        }
         if !self.left_out.is_empty() {
             parts.push(format!("without {}", self.left_out.join(" ")));
         }
@@ -218,7 +253,7 @@ impl Report {
             let at = signed.signed_at.as_ref().map_or_else(String::new, |at| format!(" {at}"));
             parts.push(match signed.format {
                 SignatureFormat::Bulla => format!("signed{at} by {}", signed.by),
-                format => format!("{} signature by {}", format.name(), signed.by),
+                format => format!("{} signature{at} by {}", format.name(), signed.by),
             });
             parts.extend(
                 signed
@@ -228,6 +263,7 @@ impl Report {
                     .map(|name| format!("signed name: {name}")),
             );
             parts.extend(signed.predicate_type.as_ref().map(|found| format!("predicate: {found}")));
+            parts.extend(signed.verified.iter().cloned());
             parts.extend(signed.not_verified.iter().map(|part| format!("not verified: {part}")));
             if !signed.comment.is_empty() {
                 parts.push(format!("comment: {}", signed.comment));
@@ -241,6 +277,7 @@ impl Report {
             finding: JsonFinding::new(path, &self.finding),
             signed: self.signed.as_ref(),
             intact: self.intact,
+            kept: Some(self.kept).filter(|kept| *kept > 0),
             range: self.range.as_ref().map(|Range { start, end }| [*start, *end]),
             left_out: &self.left_out,
             duplicates: self.duplicates.as_ref().map(|groups| groups.iter().map(JsonGroup::from).collect()),
@@ -273,6 +310,9 @@ struct JsonReport<'a> {
     signed: Option<&'a Signed>,
     #[serde(skip_serializing_if = "Option::is_none")]
     intact: Option<u64>,
+    /// How many of them were not read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept: Option<u64>,
     /// The first of the verified bytes, and the one after the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     range: Option<[u64; 2]>,

@@ -62,13 +62,14 @@ pub mod keystore {
 /// What commands do with keys, wherever these are, and what `bulla-remote` adds to them.
 pub mod remote {
     pub use crate::args::{
-        Deadline, KeysCsrArgs, KeysExportArgs, NameArgs, PublicKeyFormat, ReportArgs, deadline, duration,
-        duration_text,
+        BundleTrustArgs, Deadline, KeysCsrArgs, KeysExportArgs, NameArgs, PublicKeyFormat, ReportArgs,
+        deadline, duration, duration_text,
     };
     pub use crate::commands::{public_key_text, write_public_key};
     pub use crate::programs::{start_age_plugin, strip_command};
     pub use crate::store::{
-        BackedUp, ImportTarget, KeySource, Keys, Material, PrivateFile, ReadKeys, RemoteFunctions, Service,
+        BackedUp, BundleTrust, ImportTarget, KeySource, Keys, Material, PrivateFile, ReadKeys,
+        RemoteFunctions, Service,
         parse_name, register_remote_functions,
     };
     pub use crate::trust::public_key;

@@ -17,4 +17,4 @@ pub(crate) use self::local::default_secret;
 pub use self::local::{LocalKeystore, note_recovered, secrets};
 pub(crate) use self::prompt::{Prompt, key_passphrase, passphrase_of};
 pub(crate) use self::service::remote_functions;
-pub use self::service::{RemoteFunctions, Service, register_remote_functions};
+pub use self::service::{BundleTrust, RemoteFunctions, Service, register_remote_functions};

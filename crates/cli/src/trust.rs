@@ -4,17 +4,19 @@ use crate::args::{SignatureFormat, TrustArgs};
 use crate::error::{Error, Result};
 use crate::findings::{Finding, Problem, Signed};
 use crate::ssh_trust::SshTrust;
-use crate::store::{KeySource, KnownKeys};
+use crate::store::{BundleTrust, KeySource, KnownKeys, remote_functions};
 use bulla_files::escape_path;
-use bulla_formats::MessageKey;
 use bulla_formats::minisign::{KeyNumber, NumberedKey, UNTRUSTED};
+use bulla_formats::sigstore::{BundleSigner, SigstoreBundle};
 use bulla_formats::ssh::{SshKey, SshSignature, SshSigner};
+use bulla_formats::{Evidence, EvidenceError, MessageKey};
 use bulla_kms::succession::follow;
 use bulla_kms::transfer::{PublicFormat, import_public};
 use bulla_kms::{
     Algorithm, Attestation, KeyVersionId, NamedPublicKey, PublicKey, SignatureFile, Succession,
     VersionAttestation, VersionState,
 };
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -28,6 +30,9 @@ const MAX_STATEMENTS: u64 = 8 << 20;
 pub(crate) struct Trust {
     keys: TrustedKeys,
     ssh: SshTrust,
+    bundles: Option<Box<dyn BundleTrust>>,
+    /// Whether only bundles of Sigstore count, because logs have to vouch for them.
+    only_bundles: bool,
 }
 
 /// The keys that a verifier trusts.
@@ -70,6 +75,10 @@ fn name_the_other_way(error: Error) -> Error {
 impl Trust {
     /// The keys from the command line or, without any, the keystore.
     pub(crate) fn new(args: &TrustArgs) -> Result<Self> {
+        let bundles = match args.bundles.is_given() {
+            true => Some(remote_functions()?.bundle_trust(&args.bundles)?),
+            false => None,
+        };
         let ssh = SshTrust::new(args)?;
         let keys = match args.needs_keystore() {
             true => {
@@ -78,11 +87,25 @@ impl Trust {
             }
             false => TrustedKeys::Given(GivenKeys::new(args)?),
         };
-        Ok(Self { keys, ssh })
+        Ok(Self { keys, ssh, bundles, only_bundles: args.bundles.trusted_root.is_some() })
+    }
+
+    /// Refuses formats without logs if the user wants logs. Otherwise, whoever stole a key would
+    /// choose such a format.
+    fn admit(&self, format: SignatureFormat) -> Result<(), Finding> {
+        match format {
+            SignatureFormat::Sigstore | SignatureFormat::Oms => Ok(()),
+            _ if !self.only_bundles => Ok(()),
+            other => Err(Problem::WrongKey.because(format!(
+                "it is a signature of the format {}, and --trusted-root wants a bundle of Sigstore",
+                other.name()
+            ))),
+        }
     }
 
     /// Checks that a trusted key made this signature.
     pub(crate) fn check(&self, file: &SignatureFile) -> Result<(), Finding> {
+        self.admit(SignatureFormat::Bulla)?;
         // Check first that the public key in the file made the signature. Only then is the file
         // intact, and the question is whose key that is.
         if !file.verify_with(&file.public_key).is_valid() {
@@ -107,6 +130,7 @@ impl Trust {
         number: KeyNumber,
         format: SignatureFormat,
     ) -> Result<PublicKey, Finding> {
+        self.admit(format)?;
         // Keys of other algorithms have numbers too, and some have signatures of the same length,
         // but these formats do not have them.
         let is_it = |key: &PublicKey| key.algorithm() == Algorithm::Ed25519;
@@ -134,20 +158,11 @@ impl Trust {
     /// Who made a signature of OpenSSH, if that is somebody whom the flags or the keystore trust.
     /// Whether the signature is valid is another question.
     pub(crate) fn ssh_signer(&self, signature: &SshSignature) -> Result<Signed, Finding> {
+        self.admit(SignatureFormat::Ssh)?;
         self.ssh.check(signature)?;
         let key = signature.signer().key();
-        let mut signed = Signed {
-            format: SignatureFormat::Ssh,
-            key: key.fingerprint(),
-            principal: None,
-            by: format!("the key {}", key.fingerprint()),
-            signed_at: None,
-            comment: String::new(),
-            name: None,
-            name_differs: false,
-            predicate_type: None,
-            not_verified: Vec::new(),
-        };
+        let by = format!("the key {}", key.fingerprint());
+        let mut signed = Signed::new(SignatureFormat::Ssh, key.fingerprint(), by);
         match &self.keys {
             TrustedKeys::Given(keys) if keys.has(signature.signer()) => Ok(signed),
             TrustedKeys::Given(keys) => match self.ssh.principal(signature)? {
@@ -186,17 +201,43 @@ impl Trust {
     /// Who made a signature of bulla, which [`Trust::check`] accepted.
     pub(crate) fn signed(&self, file: &SignatureFile) -> Signed {
         Signed {
-            format: SignatureFormat::Bulla,
-            key: file.key.to_string(),
-            principal: None,
-            by: self.name(&file.key),
             signed_at: Some(file.signed_at.to_string()),
             comment: file.comment.to_string(),
             name: file.name.as_ref().map(ToString::to_string),
-            name_differs: false,
-            predicate_type: None,
-            not_verified: Vec::new(),
+            ..Signed::new(SignatureFormat::Bulla, file.key.to_string(), self.name(&file.key))
         }
+    }
+
+    /// Who made a bundle of Sigstore, and what else vouches for it. `covered` is what
+    /// [`SigstoreBundle::coverage`] names, and None for a bundle with an envelope; `verifies` says
+    /// whether its signature is one of a key.
+    pub(crate) fn bundle_signer(
+        &self,
+        format: SignatureFormat,
+        bundle: &SigstoreBundle,
+        covered: Option<&[u8]>,
+        verifies: impl Fn(MessageKey<'_>) -> bool,
+    ) -> Result<Signed, Finding> {
+        if bundle.signer() == BundleSigner::Certificate {
+            let Some(trust) = &self.bundles else {
+                return Err(Problem::UnknownKey.because(
+                    "it was made under a certificate: say which count with --trusted-root and \
+                     --certificate-identity, or with --certificate-chain",
+                ));
+            };
+            let evidence = trust.verify_certificate(bundle, covered).map_err(refused)?;
+            return Ok(with_evidence(Signed::new(format, String::new(), String::new()), bundle, evidence));
+        }
+        let found = RefCell::new(None);
+        let signed = self.message_signer(format, |key| {
+            let is_signer = verifies(key);
+            if let (true, Some(trust)) = (is_signer, &self.bundles) {
+                *found.borrow_mut() = trust.verify_key(bundle, key, covered);
+            }
+            is_signer
+        })?;
+        let evidence = found.into_inner().transpose().map_err(refused)?;
+        Ok(with_evidence(signed, bundle, evidence.unwrap_or_default()))
     }
 
     /// The trusted key that made a signature of DSSE, Sigstore or JWS. Such a signature names its
@@ -206,18 +247,8 @@ impl Trust {
         format: SignatureFormat,
         verifies: impl Fn(MessageKey<'_>) -> bool,
     ) -> Result<Signed, Finding> {
-        let signed = |key: String, by: String| Signed {
-            format,
-            key,
-            principal: None,
-            by,
-            signed_at: None,
-            comment: String::new(),
-            name: None,
-            name_differs: false,
-            predicate_type: None,
-            not_verified: Vec::new(),
-        };
+        self.admit(format)?;
+        let signed = |key: String, by: String| Signed::new(format, key, by);
         match &self.keys {
             TrustedKeys::Given(keys) => {
                 if let Some(given) = keys.ours.iter().find(|given| verifies(MessageKey::Kms(&given.key))) {
@@ -264,6 +295,36 @@ impl Trust {
             None => id.to_string(),
         }
     }
+}
+
+/// Adds what vouches for a bundle.
+fn with_evidence(mut signed: Signed, bundle: &SigstoreBundle, evidence: Evidence) -> Signed {
+    signed.verified = evidence.parts();
+    signed.not_verified = bundle.unverified(&evidence);
+    signed.signed_at = evidence.time.map(|time| time.to_string());
+    if let Some(certificate) = evidence.certificate {
+        let shown = |text: &str| escape_path(Path::new(text));
+        let identity = shown(&certificate.identity);
+        signed.key = certificate.fingerprint;
+        signed.issuer = certificate.issuer.as_deref().map(shown);
+        signed.by = match &signed.issuer {
+            Some(issuer) => format!("{identity}, issuer {issuer}"),
+            None => identity.clone(),
+        };
+        signed.principal = Some(identity);
+    }
+    signed
+}
+
+/// The finding about a bundle that nothing vouches for.
+fn refused(error: EvidenceError) -> Finding {
+    let problem = match error {
+        EvidenceError::Changed(_) => Problem::Changed,
+        EvidenceError::WrongSigner(_) => Problem::WrongKey,
+        EvidenceError::Expired(_) => Problem::Expired,
+        _ => Problem::BadSignature,
+    };
+    problem.because(error.to_string())
 }
 
 impl GivenKeys {

@@ -48,6 +48,7 @@ mod content;
 mod digests;
 pub mod dsse;
 mod error;
+mod evidence;
 mod foreign;
 pub mod in_toto;
 mod json;
@@ -58,6 +59,8 @@ pub mod oms;
 pub mod signify;
 pub mod sigstore;
 pub mod ssh;
+#[cfg(feature = "trusted-root")]
+pub mod trusted_root;
 mod verifying_key;
 #[cfg(feature = "x509")]
 pub mod x509;
@@ -65,5 +68,6 @@ pub mod x509;
 pub use self::content::{ContentHasher, Coverage, MAX_WHOLE_LEN};
 pub use self::digests::{DigestAlgorithm, MultiHasher};
 pub use self::error::{FormatError, MessageSigner};
+pub use self::evidence::{CertificateSigner, Evidence, EvidenceError};
 pub use self::foreign::{ForeignFormat, ForeignSignature, MAX_SIGNATURE_LEN};
 pub use self::message_key::MessageKey;

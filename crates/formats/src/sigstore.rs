@@ -1,6 +1,9 @@
-//! Bundles of Sigstore, version 0.3, that were made with a key
-//! (<https://github.com/sigstore/protobuf-specs>, `sigstore_bundle.proto`): a signature of a file,
-//! or an envelope of DSSE.
+//! Bundles of Sigstore, version 0.3 (<https://github.com/sigstore/protobuf-specs>,
+//! `sigstore_bundle.proto`): a signature of a file, or an envelope of DSSE, by a key or under a
+//! certificate.
+//!
+//! With the feature `trusted-root`, the module `trusted_root` verifies certificates, entries of
+//! transparency logs, and timestamps.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -20,6 +23,7 @@ use crate::content::Coverage;
 use crate::digests::to_hex;
 use crate::dsse::{Envelope, EnvelopeSignature, pem};
 use crate::error::{FormatError, MessageSigner};
+use crate::evidence::Evidence;
 use crate::json;
 use crate::message_key::{MessageKey, sign_message};
 use crate::signify::check_message;
@@ -36,8 +40,18 @@ const MAX_P256_DER_LEN: usize = 72;
 /// A bundle. `Display` writes it as one line of JSON.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SigstoreBundle {
-    bundle: Bundle,
+    pub(crate) bundle: Bundle,
     envelope: Option<Envelope>,
+}
+
+/// Whose signature a bundle says that it has. Nothing of that is verified.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BundleSigner {
+    /// That of a key, which the verifier must know.
+    Key,
+    /// That of the key in a certificate, which the bundle contains.
+    Certificate,
 }
 
 /// How a bundle names the key that signed. Nothing covers this name.
@@ -83,15 +97,16 @@ struct BundleMembers {
 struct MaterialMembers {
     /// An object: the library takes a list for one.
     public_key: Option<HashMap<String, IgnoredAny>>,
-    certificate: Option<IgnoredAny>,
-    x509_certificate_chain: Option<IgnoredAny>,
+    certificate: Option<HashMap<String, IgnoredAny>>,
+    x509_certificate_chain: Option<HashMap<String, IgnoredAny>>,
 }
 
 impl SigstoreBundle {
     /// Reads a bundle.
     ///
     /// # Errors
-    /// It is malformed, has a member twice, or was made with a certificate.
+    /// It is malformed, has a member twice, or says of several keys or certificates, or of none,
+    /// that they signed.
     pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
         let members: BundleMembers = json::parse(bytes)?;
         let material = &members.verification_material;
@@ -99,17 +114,20 @@ impl SigstoreBundle {
             let message = "a bundle has either a signature of a file or an envelope";
             return Err(FormatError::new(message));
         }
-        if material.certificate.is_some() || material.x509_certificate_chain.is_some() {
-            let message =
-                "it was made with a certificate, and bulla verifies only bundles that were made with a key";
+        let signers = [&material.public_key, &material.certificate, &material.x509_certificate_chain];
+        if signers.iter().filter(|signer| signer.is_some()).count() != 1 {
+            let message = "a bundle says either that a key made it, or under which certificate";
             return Err(FormatError::new(message));
-        }
-        if material.public_key.is_none() {
-            return Err(FormatError::new("the bundle does not say that a key made it"));
         }
         let text = std::str::from_utf8(bytes).map_err(|_| FormatError::new("it is not UTF-8"))?;
         let bundle = Bundle::from_json(text)
             .map_err(|_| FormatError::new("it is not a bundle of Sigstore, version 0.1 to 0.3"))?;
+        if let VerificationMaterialContent::X509CertificateChain { certificates } =
+            &bundle.verification_material.content
+            && certificates.is_empty()
+        {
+            return Err(FormatError::new("its chain of certificates is empty"));
+        }
         let envelope = match &bundle.content {
             SignatureContent::DsseEnvelope(envelope) => Some(Envelope {
                 payload_type: envelope.payload_type.clone(),
@@ -175,6 +193,14 @@ impl SigstoreBundle {
         }
     }
 
+    /// Whether a key signed that the verifier must know, or one with a certificate.
+    pub fn signer(&self) -> BundleSigner {
+        match &self.bundle.verification_material.content {
+            VerificationMaterialContent::PublicKey(_) => BundleSigner::Key,
+            _ => BundleSigner::Certificate,
+        }
+    }
+
     /// The envelope, if the bundle has one.
     pub fn envelope(&self) -> Option<&Envelope> {
         self.envelope.as_ref()
@@ -235,19 +261,22 @@ impl SigstoreBundle {
         }
     }
 
-    /// What the bundle has and nothing here verifies: entries of transparency logs, and timestamps.
-    pub fn unverified(&self) -> Vec<String> {
-        let material = &self.bundle.verification_material;
-        let parts = [
-            (material.tlog_entries.len(), "entry of a transparency log", "entries of transparency logs"),
-            (material.timestamp_verification_data.rfc3161_timestamps.len(), "timestamp", "timestamps"),
-        ];
-        let counted = |(count, one, many): (usize, &str, &str)| match count {
-            0 => None,
-            1 => Some(format!("1 {one}")),
-            _ => Some(format!("{count} {many}")),
+    /// What the bundle has besides its signature and that is not in `evidence`: entries of
+    /// transparency logs, and timestamps.
+    pub fn unverified(&self, evidence: &Evidence) -> Vec<String> {
+        let [log_entries, timestamps] = self.evidence_counts();
+        let rest = Evidence {
+            log_entries: log_entries.saturating_sub(evidence.log_entries),
+            timestamps: timestamps.saturating_sub(evidence.timestamps),
+            ..Evidence::default()
         };
-        parts.into_iter().filter_map(counted).collect()
+        rest.parts()
+    }
+
+    /// How many entries of transparency logs the bundle has, and how many timestamps.
+    pub(crate) fn evidence_counts(&self) -> [usize; 2] {
+        let material = &self.bundle.verification_material;
+        [material.tlog_entries.len(), material.timestamp_verification_data.rfc3161_timestamps.len()]
     }
 }
 
@@ -274,7 +303,7 @@ mod tests {
             assert_eq!(bundle.hint(), "a");
             assert_eq!(bundle.envelope().is_some(), text.contains("dsse"));
             assert_eq!(SigstoreBundle::parse(bundle.to_string().as_bytes()).unwrap(), bundle);
-            assert!(bundle.unverified().is_empty());
+            assert!(bundle.unverified(&Evidence::default()).is_empty());
             for len in 0..text.len() {
                 assert!(SigstoreBundle::parse(&text.as_bytes()[..len]).is_err(), "{len}");
             }
@@ -356,6 +385,9 @@ mod tests {
             (r#""messageSignature":"#, r#""other":"#),
             (r#""publicKey":"#, r#""certificate":{"rawBytes":""},"publicKey":"#),
             (r#""publicKey":"#, r#""x509CertificateChain":{"certificates":[]},"publicKey":"#),
+            (r#""publicKey":{"hint":"a"}"#, r#""certificate":[""]"#),
+            (r#""publicKey":{"hint":"a"}"#, r#""certificate":{"raw":""}"#),
+            (r#""publicKey":{"hint":"a"}"#, r#""x509CertificateChain":{"certificates":[]}"#),
             (r#""publicKey":"#, r#""key":"#),
             (r#"{"hint":"a"}"#, r#"{"hint":"a","hint":"b"}"#),
             ("v0.3", "v0.9"),

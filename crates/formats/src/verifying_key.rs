@@ -5,8 +5,8 @@ use bulla_kms::{Algorithm, PublicKey};
 use p384::pkcs8::der::asn1::UintRef;
 use p384::pkcs8::der::{Decode as _, Reader as _, SliceReader};
 use rsa::BoxedUint;
-use rsa::signature::Verifier as _;
-use sha2::{Sha256, Sha384, Sha512};
+use rsa::signature::hazmat::PrehashVerifier as _;
+use sha2::{Digest as _, Sha256, Sha384, Sha512};
 
 /// The sizes of RSA keys in bits. Shorter ones are broken, or soon.
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
@@ -78,23 +78,33 @@ impl RsaKey {
 
     /// Whether a signature of the message verifies.
     pub(crate) fn verifies(&self, padding: Padding, message: &[u8], signature: &[u8]) -> bool {
+        let digest = match padding {
+            Padding::Pkcs1v15Sha256 | Padding::PssSha256 => Sha256::digest(message).to_vec(),
+            Padding::Pkcs1v15Sha384 | Padding::PssSha384 => Sha384::digest(message).to_vec(),
+            Padding::Pkcs1v15Sha512 | Padding::PssSha512 => Sha512::digest(message).to_vec(),
+        };
+        self.verifies_digest(padding, &digest, signature)
+    }
+
+    /// Whether a signature verifies by the digest of its message.
+    pub(crate) fn verifies_digest(&self, padding: Padding, digest: &[u8], signature: &[u8]) -> bool {
         let key = self.0.clone();
         let pkcs1v15 = rsa::pkcs1v15::Signature::try_from(signature);
         let pss = rsa::pss::Signature::try_from(signature);
         let (Ok(pkcs1v15), Ok(pss)) = (pkcs1v15, pss) else { return false };
         let verdict = match padding {
             Padding::Pkcs1v15Sha256 => {
-                rsa::pkcs1v15::VerifyingKey::<Sha256>::new(key).verify(message, &pkcs1v15)
+                rsa::pkcs1v15::VerifyingKey::<Sha256>::new(key).verify_prehash(digest, &pkcs1v15)
             }
             Padding::Pkcs1v15Sha384 => {
-                rsa::pkcs1v15::VerifyingKey::<Sha384>::new(key).verify(message, &pkcs1v15)
+                rsa::pkcs1v15::VerifyingKey::<Sha384>::new(key).verify_prehash(digest, &pkcs1v15)
             }
             Padding::Pkcs1v15Sha512 => {
-                rsa::pkcs1v15::VerifyingKey::<Sha512>::new(key).verify(message, &pkcs1v15)
+                rsa::pkcs1v15::VerifyingKey::<Sha512>::new(key).verify_prehash(digest, &pkcs1v15)
             }
-            Padding::PssSha256 => rsa::pss::VerifyingKey::<Sha256>::new(key).verify(message, &pss),
-            Padding::PssSha384 => rsa::pss::VerifyingKey::<Sha384>::new(key).verify(message, &pss),
-            Padding::PssSha512 => rsa::pss::VerifyingKey::<Sha512>::new(key).verify(message, &pss),
+            Padding::PssSha256 => rsa::pss::VerifyingKey::<Sha256>::new(key).verify_prehash(digest, &pss),
+            Padding::PssSha384 => rsa::pss::VerifyingKey::<Sha384>::new(key).verify_prehash(digest, &pss),
+            Padding::PssSha512 => rsa::pss::VerifyingKey::<Sha512>::new(key).verify_prehash(digest, &pss),
         };
         verdict.is_ok()
     }

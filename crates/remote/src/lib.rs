@@ -1,9 +1,10 @@
 //! What the command `bulla` does with the keys of a service, with tokens, with keys of groups, and
-//! with X.509, and the plugins for Kubernetes and for age: the program `bulla-remote`.
+//! with X.509, with the certificates and logs of Sigstore, and the plugins for Kubernetes and for
+//! age: the program `bulla-remote`.
 //!
-//! The client of the service, with HTTP and TLS, and the libraries of tokens, of keys of groups
-//! and of certificates are many crates. `bulla` has none of them: it starts this program, which has
-//! all commands of bulla.
+//! The client of the service, with HTTP and TLS, and the libraries of tokens, of keys of groups, of
+//! certificates and of Sigstore are many crates. `bulla` has none of them: it starts this program,
+//! which has all commands of bulla.
 #![forbid(unsafe_code)]
 #![allow(
     missing_docs,
@@ -14,6 +15,7 @@ mod age_plugin;
 mod approvals;
 mod args;
 mod audit_log;
+mod bundles;
 mod connection;
 mod export;
 mod keys;
@@ -30,7 +32,8 @@ use crate::threshold::ThresholdCli;
 use crate::x509::X509Cli;
 use bulla_cli::keystore::ServerArgs;
 use bulla_cli::remote::{
-    KeysCsrArgs, KeysExportArgs, RemoteFunctions, Service, register_remote_functions, strip_command,
+    BundleTrust, BundleTrustArgs, KeysCsrArgs, KeysExportArgs, RemoteFunctions, Service,
+    register_remote_functions, strip_command,
 };
 use bulla_command::error::Result;
 use bulla_command::exit::Exit;
@@ -53,6 +56,10 @@ impl RemoteFunctions for Functions {
 
     fn request_certificate(&self, args: &KeysCsrArgs) -> Result<()> {
         x509::request(args)
+    }
+
+    fn bundle_trust(&self, args: &BundleTrustArgs) -> Result<Box<dyn BundleTrust>> {
+        Ok(Box::new(bundles::Trusted::new(args)?))
     }
 }
 

@@ -6,15 +6,17 @@ use crate::error::{Error, Result};
 use crate::files::STDIN;
 use crate::files::read::{Links, ReadError, Source};
 use crate::findings::{EntryFinding, Finding, Problem, Report};
-use crate::folder;
+use crate::folder::{self, ModelStamps, StampFile, StampWriter};
 use crate::progress::Progress;
+use bulla_blake3::Hash;
 use bulla_files::escape_path;
 use bulla_formats::in_toto::{InTotoStatement, Predicate, Subject, statement};
 use bulla_formats::oms::{GIT_PATHS, ModelLinks, ModelManifest, ModelPart, Serialization, WHOLE_MODEL};
 use bulla_formats::oms::{PREDICATE_TYPE, is_inner_path};
 use bulla_formats::{DigestAlgorithm, MultiHasher};
 use bulla_kms::signature::manifest::Exclusion;
-use std::collections::BTreeMap;
+use bulla_sums::{Meter as _, Stamp};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -257,6 +259,8 @@ pub(super) struct ListedJob<'a> {
 struct Comparison {
     entries: Vec<EntryFinding>,
     intact: u64,
+    /// How many of the intact files were not read.
+    kept: u64,
 }
 
 impl Comparison {
@@ -273,6 +277,7 @@ impl Comparison {
             finding: folder::summary(folder, &self.entries, self.intact),
             entries: self.entries,
             intact: Some(self.intact),
+            kept: self.kept,
             ..Finding::Ok.into()
         }
     }
@@ -342,8 +347,9 @@ impl ListedJob<'_> {
         Ok(report)
     }
 
-    /// Whether the path is the model that was signed. The signature of its list was verified.
-    pub(super) fn compare_model(&self, manifest: &ModelManifest) -> Result<Report, Finding> {
+    /// Whether the path is the model that was signed. The signature of its list was verified;
+    /// `list` is the list's digest.
+    pub(super) fn compare_model(&self, manifest: &ModelManifest, list: &Hash) -> Result<Report, Finding> {
         let rules = folder::rules(self.path, self.exclusions.iter())?;
         let excludes = |name: &str| rules.excludes(name.as_bytes());
         let listing = self.list_model(manifest, &excludes)?;
@@ -372,7 +378,20 @@ impl ListedJob<'_> {
         }
         add_others(&mut found, &listing);
         expected.keys().for_each(|name| found.add(name, Problem::Missing.because("")));
+        let mut stamps = Remembered::new(self, manifest, list);
+        compared.retain(|(file, _)| {
+            let is_read = !stamps.is_unchanged(self, file, opened(self.path, manifest.serialization.links));
+            if !is_read {
+                found.add(&file.name, Finding::Ok);
+                found.kept += 1;
+                self.progress.add_files(1);
+            }
+            is_read
+        });
         self.compare_parts(&mut found, &compared, &manifest.serialization);
+        if found.entries.is_empty() {
+            stamps.write(list);
+        }
         if !self.path.is_dir() {
             let worst = found.entries.into_iter().map(|entry| entry.finding).next();
             return Ok(worst.unwrap_or(Finding::Ok).into());
@@ -431,6 +450,53 @@ impl ListedJob<'_> {
             }
             found.add(&file.name, finding);
         }
+    }
+}
+
+/// What bulla remembers of a model's files, so that `--quick` reads only what changed.
+struct Remembered<'a> {
+    file: Option<StampFile>,
+    stamps: ModelStamps,
+    /// The place of each file in the list.
+    places: BTreeMap<&'a str, usize>,
+    /// The stamps from before the files are read.
+    now: Vec<Option<Stamp>>,
+    writer: StampWriter,
+}
+
+impl<'a> Remembered<'a> {
+    fn new(job: &ListedJob<'_>, manifest: &'a ModelManifest, list: &Hash) -> Self {
+        let paths: BTreeSet<&str> = manifest.parts.iter().map(|part| &part.path[..]).collect();
+        let file = StampFile::for_model(job.path);
+        let stamps = match (&file, job.args.quick) {
+            (Some(file), true) => ModelStamps::load(file, list),
+            _ => ModelStamps::default(),
+        };
+        // A part of a model is no reason to forget the rest.
+        let file = file.filter(|_| job.exclusions.is_empty());
+        Self {
+            writer: StampWriter::start(file.as_ref()),
+            file,
+            stamps,
+            now: vec![None; paths.len()],
+            places: paths.into_iter().enumerate().map(|(place, path)| (path, place)).collect(),
+        }
+    }
+
+    /// Whether a file need not be read, because it has not changed since it was read whole.
+    fn is_unchanged(&mut self, job: &ListedJob<'_>, file: &ListedFile, links: Links) -> bool {
+        let Some(place) = self.places.get(&file.name[..]).copied() else { return false };
+        let source = Source::open_file(&file.path, links).ok();
+        let stamp = source.and_then(|source| Stamp::of(&source.into_file()).ok());
+        self.now[place] = stamp;
+        job.args.quick && stamp.is_some_and(|stamp| self.stamps.has(place, &stamp))
+    }
+
+    /// Remembers the stamps of files that are all intact.
+    fn write(mut self, list: &Hash) {
+        let Some(file) = self.file else { return };
+        self.now.into_iter().for_each(|stamp| self.writer.push(stamp));
+        file.write(self.writer, list);
     }
 }
 

@@ -16,8 +16,8 @@ use bulla_formats::jws::{self, JwsAlgorithm, JwsSignature};
 use bulla_formats::oms::ModelManifest;
 use bulla_formats::sigstore::{KeyHint, MAX_BUNDLE_LEN, SigstoreBundle};
 use bulla_formats::{
-    ContentHasher, Coverage, ForeignFormat, ForeignSignature, FormatError, MessageSigner, MultiHasher,
-    minisign, signify, ssh,
+    ContentHasher, Coverage, ForeignFormat, ForeignSignature, FormatError, MessageKey, MessageSigner,
+    MultiHasher, minisign, signify, ssh,
 };
 use bulla_kms::signature::Comment;
 use bulla_kms::{Algorithm, Attestation, Code, KeyVersionId, PublicKey, Timestamp};
@@ -341,12 +341,13 @@ pub(super) fn verify_envelope(
 ) -> std::result::Result<(Signed, ListedContent), Finding> {
     let message = envelope.message();
     let format = SignatureFormat::from(signature);
-    let mut signed = trust.message_signer(format, |key| envelope.is_signed_by(&message, key))?;
+    let verifies = |key: MessageKey<'_>| envelope.is_signed_by(&message, key);
+    let mut signed = match signature {
+        ForeignSignature::Sigstore(bundle) => trust.bundle_signer(format, bundle, None, verifies)?,
+        _ => trust.message_signer(format, verifies)?,
+    };
     let listed = ListedContent::read(envelope)?;
     signed.predicate_type = Some(escape_path(Path::new(listed.predicate_type())));
-    if let ForeignSignature::Sigstore(bundle) = signature {
-        signed.not_verified = bundle.unverified();
-    }
     Ok((signed, listed))
 }
 
@@ -369,10 +370,10 @@ fn verify_message(
         return Err(Problem::MalformedSignature.because("it has no envelope"));
     };
     let covered = content(bundle.coverage())?;
-    let found =
-        trust.message_signer(SignatureFormat::Sigstore, |key| bundle.is_file_signed_by(&covered, key));
+    let verifies = |key: MessageKey<'_>| bundle.is_file_signed_by(&covered, key);
+    let found = trust.bundle_signer(SignatureFormat::Sigstore, bundle, Some(&covered), verifies);
     match found {
-        Ok(signed) => Ok(Signed { not_verified: bundle.unverified(), ..signed }),
+        Ok(signed) => Ok(signed),
         Err(_) if bundle.claims_another_digest(&covered) => {
             Err(Problem::Changed.because("its content is not what was signed, or somebody edited the bundle"))
         }
@@ -405,16 +406,5 @@ fn verify_jws(
 fn numbered(format: SignatureFormat, number: minisign::KeyNumber, comment: String) -> Signed {
     let key = number.to_string();
     let by = format!("the key {key}");
-    Signed {
-        format,
-        key,
-        principal: None,
-        by,
-        signed_at: None,
-        comment,
-        name: None,
-        name_differs: false,
-        predicate_type: None,
-        not_verified: Vec::new(),
-    }
+    Signed { comment, ..Signed::new(format, key, by) }
 }

@@ -237,7 +237,8 @@ impl Job<'_> {
             self.progress.set_total(Total { bytes: Some(bytes), files: Some(files) });
         }
         let rules = folder::rules(path, all.clone())?;
-        let (known, read_mode) = (known.as_ref(), self.read_mode);
+        let mode = if args.quick { folder::ListMode::Quick } else { folder::ListMode::Full };
+        let (known, read_mode) = (known.as_ref().map(|known| (known, mode)), self.read_mode);
         let mut report =
             folder::compare(path, &rules, &wanted_entries, &wanted, known, read_mode, self.progress)?;
         if args.duplicates {
@@ -283,7 +284,9 @@ impl Job<'_> {
             let Self { path, exclusions, progress, .. } = *self;
             let job = ListedJob { path, signature, exclusions, args, progress };
             let report = match listed {
-                ListedContent::Model(manifest) => job.compare_model(&manifest)?,
+                ListedContent::Model(manifest) => {
+                    job.compare_model(&manifest, &bulla_blake3::hash(envelope.payload()))?
+                }
                 ListedContent::Subjects(statement) => job.compare_subjects(&statement)?,
             };
             return Ok(Report { signed: Some(signed), ..report });

@@ -1,5 +1,6 @@
 //! Compares a folder with what was signed.
 
+use super::list::ListMode;
 use super::stamps::StampCache;
 use super::walk::{reading, root, skip_of};
 use crate::commands::report;
@@ -11,8 +12,8 @@ use bulla_blake3::Hash;
 use bulla_files::escape_path;
 use bulla_kms::signature::manifest::{EntryContent, LinkTarget, ManifestEntry, ManifestPath};
 use bulla_sums::{
-    FileBatch, FileKind, FolderPolicy, HashedFile, Helpers, Job, JobOutcome, PathFeed, PoolOptions, Rules,
-    Stamp, hash_files, path_from, run_in_order,
+    FileBatch, FileKind, FolderPolicy, HashedFile, Helpers, Job, JobOutcome, Meter as _, PathFeed,
+    PoolOptions, Rules, Stamp, hash_files, path_from, run_in_order,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
@@ -51,19 +52,24 @@ struct BatchFindings {
     findings: Vec<EntryFinding>,
     unexpected: Vec<EntryFinding>,
     intact: u64,
+    /// How many intact files were not read.
+    kept: u64,
 }
 
-/// Compares a folder with the signed entries, which are sorted.
+/// Compares a folder with the signed entries, which are sorted. With the mode
+/// [`ListMode::Quick`], files that have the stamps of the time when they were signed are not read.
 pub(crate) fn compare(
     folder: &Path,
     rules: &Rules,
     signed: &[ManifestEntry],
     wanted: &Selection<'_>,
-    stamps: Option<&StampCache<'_>>,
+    stamps: Option<(&StampCache<'_>, ListMode)>,
     read_mode: ReadMode,
     progress: &Progress,
 ) -> Result<Report> {
-    let comparison = Comparison { signed, stamps, progress, skip: skip_of(folder) };
+    let quick = stamps.filter(|(_, mode)| *mode == ListMode::Quick).map(|(stamps, _)| stamps);
+    let stamps = stamps.map(|(stamps, _)| stamps);
+    let comparison = Comparison { signed, stamps, quick, progress, skip: skip_of(folder) };
     let work = |job: Job, helpers: &dyn Helpers| match job {
         Job::Folder(pending) => match pending.list(rules) {
             Err(error) => {
@@ -81,12 +87,13 @@ pub(crate) fn compare(
         Job::Batch(batch) => comparison.batch(&batch, helpers),
     };
     let mut seen = vec![false; signed.len()];
-    let (mut entries, mut unexpected, mut intact) = (Vec::new(), Vec::new(), 0);
+    let (mut entries, mut unexpected, mut intact, mut kept) = (Vec::new(), Vec::new(), 0, 0);
     let each = |found: BatchFindings| -> Result<()> {
         found.seen.into_iter().for_each(|index| seen[index] = true);
         entries.extend(found.findings);
         unexpected.extend(found.unexpected);
         intact += found.intact;
+        kept += found.kept;
         Ok(())
     };
     let plan = PoolOptions { threads: read_mode.threads(), meter: progress, on_large: &|| {} };
@@ -109,6 +116,7 @@ pub(crate) fn compare(
         finding: summary(folder, &entries, intact),
         entries,
         intact: Some(intact),
+        kept,
         ..Finding::Ok.into()
     })
 }
@@ -176,11 +184,15 @@ enum EntryAction {
     Kind(usize, Option<FileKind>),
     /// It is read.
     Read(usize),
+    /// It is not read: it has not changed since it was signed.
+    Unchanged(usize),
 }
 
 struct Comparison<'a> {
     signed: &'a [ManifestEntry],
     stamps: Option<&'a StampCache<'a>>,
+    /// The same, if files that have not changed are not read.
+    quick: Option<&'a StampCache<'a>>,
     progress: &'a Progress,
     skip: usize,
 }
@@ -204,6 +216,11 @@ impl Comparison<'_> {
                     let finding = self.without_reading(at, batch, index, kind);
                     self.take(&mut found, at, finding);
                 }
+                EntryAction::Unchanged(at) => {
+                    found.kept += 1;
+                    self.progress.add_files(1);
+                    self.take(&mut found, at, Finding::Ok);
+                }
                 EntryAction::Read(at) => {
                     let result = results.next().expect("each file has a result");
                     self.take(&mut found, at, self.file(at, &full(), result));
@@ -225,9 +242,21 @@ impl Comparison<'_> {
                 let finding = Problem::Unexpected.because(reason);
                 EntryAction::Unexpected(EntryFinding { path: path_from(path), finding })
             }
+            (Ok(at), Some(FileKind::File)) if self.is_unchanged(at, batch, index) => {
+                EntryAction::Unchanged(at)
+            }
             (Ok(at), Some(FileKind::File)) if self.is_read(at, batch, index) => EntryAction::Read(at),
             (Ok(at), kind) => EntryAction::Kind(at, kind),
         }
+    }
+
+    /// Whether a file has the stamp of the time when it was signed, and need not be read.
+    fn is_unchanged(&self, at: usize, batch: &FileBatch, index: usize) -> bool {
+        let Some(stamps) = self.quick else { return false };
+        let entry = &self.signed[at];
+        let stamp = batch.folder().stamp(batch.name(index), Links::Refuse).ok();
+        let then = stamp.and_then(|stamp| stamps.unchanged(entry.path.as_bytes(), &stamp));
+        then.is_some_and(|then| then == entry.content)
     }
 
     /// Whether a file is to be read. If its length differs, it is not.

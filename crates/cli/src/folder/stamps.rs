@@ -39,10 +39,19 @@ pub(crate) struct StampFile(PathBuf);
 impl StampFile {
     /// The file; `None` for a user without a home, or a folder that cannot be found.
     pub(crate) fn for_folder(folder: &Path) -> Option<Self> {
+        Self::named(folder, b"")
+    }
+
+    /// The file for a model, which may be a folder that is signed in bulla's format as well.
+    pub(crate) fn for_model(model: &Path) -> Option<Self> {
+        Self::named(model, b"\0model")
+    }
+
+    fn named(folder: &Path, suffix: &[u8]) -> Option<Self> {
         let base = base_strategy::choose_native_strategy().ok()?;
         let cache = Some(base.cache_dir()).filter(|cache| cache.is_absolute())?;
         let real = folder.canonicalize().ok()?;
-        let name = bulla_blake3::hash(real.as_os_str().as_encoded_bytes()).to_hex();
+        let name = bulla_blake3::hash(&[real.as_os_str().as_encoded_bytes(), suffix].concat()).to_hex();
         Some(Self(cache.join("bulla/stamps").join(name.as_str())))
     }
 
@@ -94,6 +103,23 @@ impl StampFile {
         let is_ours = is_whole && bytes.starts_with(&head);
         bytes.drain(..head.len().min(bytes.len()));
         is_ours.then_some(bytes)
+    }
+}
+
+/// The stamps of a model's files, in the order of their paths.
+#[derive(Default)]
+pub(crate) struct ModelStamps(Option<Vec<u8>>);
+
+impl ModelStamps {
+    /// The stamps of the model with this list, if there are any.
+    pub(crate) fn load(file: &StampFile, list: &Hash) -> Self {
+        Self(file.read(list))
+    }
+
+    /// Whether the file at this place has not changed.
+    pub(crate) fn has(&self, index: usize, stamp: &Stamp) -> bool {
+        let records = self.0.as_deref().unwrap_or_default();
+        records.get(index * RECORD_LEN..(index + 1) * RECORD_LEN) == Some(&record(stamp))
     }
 }
 

@@ -1,11 +1,14 @@
-//! What only the program `bulla-remote` can do: use the keys of a service, tokens, and
-//! certificates. The crates for that are many, and `bulla` does not have them.
+//! What only the program `bulla-remote` can do: use the keys of a service, and tokens, request
+//! certificates, and verify certificates and logs. The crates for that are many, and `bulla` does
+//! not have them.
 
 use super::audit_logs::Log;
 use super::keys::Keys;
-use crate::args::{KeysCsrArgs, KeysExportArgs, ServerArgs};
+use crate::args::{BundleTrustArgs, KeysCsrArgs, KeysExportArgs, ServerArgs};
 use crate::error::Result;
 use crate::programs::REMOTE;
+use bulla_formats::sigstore::SigstoreBundle;
+use bulla_formats::{Evidence, EvidenceError, MessageKey};
 use bulla_kms::audit_log::Checkpoint;
 use std::sync::OnceLock;
 
@@ -21,6 +24,25 @@ pub trait Service: Send {
     fn make_checkpoint(&self) -> Result<Checkpoint>;
 }
 
+/// What the flags trust in bundles of Sigstore, besides keys. `covered` is what
+/// [`SigstoreBundle::coverage`] names, and None for a bundle with an envelope.
+pub trait BundleTrust: Send + Sync {
+    /// Verifies what vouches for a bundle that a key signed. None if the flags ask for nothing.
+    fn verify_key(
+        &self,
+        bundle: &SigstoreBundle,
+        key: MessageKey<'_>,
+        covered: Option<&[u8]>,
+    ) -> Option<std::result::Result<Evidence, EvidenceError>>;
+
+    /// Verifies a bundle that was made under a certificate.
+    fn verify_certificate(
+        &self,
+        bundle: &SigstoreBundle,
+        covered: Option<&[u8]>,
+    ) -> std::result::Result<Evidence, EvidenceError>;
+}
+
 /// The functions of `bulla-remote` that commands of bulla need.
 pub trait RemoteFunctions: Sync {
     /// Returns the service at an address. It is not asked anything yet.
@@ -31,6 +53,9 @@ pub trait RemoteFunctions: Sync {
 
     /// Carries out `bulla keys csr`, which needs the library of certificates.
     fn request_certificate(&self, args: &KeysCsrArgs) -> Result<()>;
+
+    /// Reads the files that the flags about bundles name.
+    fn bundle_trust(&self, args: &BundleTrustArgs) -> Result<Box<dyn BundleTrust>>;
 }
 
 static FUNCTIONS: OnceLock<&'static dyn RemoteFunctions> = OnceLock::new();

@@ -103,3 +103,78 @@ fn hostile_files_are_malformed_and_nothing_else() {
     home.run(["keys", "revoke", "default", "1"]).exits(0);
     home.run(["verify", "app-1.0"]).exits(1).says("which was revoked");
 }
+
+/// What `verify --quick` says of a model: its exit status, and how many files it did not read.
+fn quick(home: &Home) -> (Option<i32>, u64) {
+    let done = home.run(["verify", "model", "--quick", "--json"]);
+    (done.code, done.json()[0]["kept"].as_u64().unwrap_or(0))
+}
+
+/// A signed model with four files that were written long enough ago that their times can be
+/// trusted.
+fn model(more: &[&str]) -> Home {
+    let home = home();
+    home.run(["keys", "create", "models", "--algorithm", "ecdsa-p256"]).exits(0);
+    for name in ["config.json", "weights/1", "weights/2", "weights/3"] {
+        home.write(format!("model/{name}"), name.repeat(1000));
+    }
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    let flags = [&["--key", "models"], more].concat();
+    sign(&home, "model", "oms", &flags).exits(0);
+    home
+}
+
+#[test]
+fn a_model_is_verified_again_by_reading_what_changed() {
+    for shards in [&[][..], &["--shard-size", "1024"]] {
+        let home = model(shards);
+        assert_eq!(quick(&home), (Some(0), 0), "nothing is known before all was read");
+        assert_eq!(quick(&home), (Some(0), 4));
+        home.run(["verify", "model", "--quick"]).exits(0).says("model: OK (4 files, 4 not read, ");
+        let done = home.run(["verify", "model", "--json"]).exits(0);
+        assert_eq!(done.json()[0].get("kept"), None, "without the flag, all is read");
+        // A file with its old size and time is read, because nobody can choose the time of change.
+        let path = home.path("model/weights/2");
+        let modified = path.metadata().unwrap().modified().unwrap();
+        let write = |content: &[u8]| {
+            std::fs::write(&path, content).unwrap();
+            std::fs::File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
+        };
+        let good = home.read("model/weights/2");
+        write(&vec![1; good.len()]);
+        assert_eq!(quick(&home), (Some(1), 3));
+        home.run(["verify", "model", "--quick"]).exits(1).says("model/weights/2: changed");
+        write(&good);
+        assert_eq!(quick(&home), (Some(0), 3));
+        // New and missing files are found in any case.
+        home.write("model/new", "");
+        std::fs::remove_file(home.path("model/config.json")).unwrap();
+        let done = home.run(["verify", "model", "--quick"]).exits(1);
+        let is_listed = shards.is_empty();
+        assert_eq!(done.stdout.contains("model/new: unexpected"), is_listed, "{}", done.stdout);
+        done.says("model/config.json: missing");
+    }
+}
+
+#[test]
+fn what_is_remembered_of_a_model_is_only_for_its_list_and_its_whole() {
+    let home = model(&[]);
+    home.run(["verify", "model"]).exits(0);
+    assert_eq!(quick(&home), (Some(0), 4));
+    let folder = home.path("../home/.cache/bulla/stamps");
+    let stamps = std::fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
+    let good = std::fs::read(&stamps).unwrap();
+    let end = good.len() - 1;
+    for bad in [&good[..end], b"", &[&good[..100], &[good[100] ^ 1], &good[101..]].concat()] {
+        std::fs::write(&stamps, bad).unwrap();
+        assert_eq!(quick(&home), (Some(0), 0));
+        assert_eq!(quick(&home), (Some(0), 4));
+    }
+    // Another list of the same files.
+    sign(&home, "model", "oms", &["--key", "models", "--model-digest", "blake3"]).exits(0);
+    assert_eq!(quick(&home), (Some(0), 0));
+    // A part of it is no reason to forget or to remember.
+    home.write("model/weights/2", "changed");
+    home.run(["verify", "model", "--quick", "--exclude", "weights/2"]).exits(0);
+    home.run(["verify", "model", "--quick"]).exits(1).says("model/weights/2: changed");
+}

@@ -91,6 +91,24 @@ fn a_file_with_its_old_size_and_time_but_other_identity_is_read() {
 }
 
 #[test]
+fn verifying_a_signed_folder_again_reads_what_changed_if_one_wants() {
+    let home = Home::new();
+    signed(&home);
+    let verify = ["verify", "tree", "--quick"];
+    home.run(verify).exits(0).says("tree: OK (302 files, 301 not read, signed");
+    home.run(["verify", "tree"]).exits(0).says("tree: OK (302 files, signed");
+    let path = home.path("tree/05/100");
+    let modified = path.metadata().unwrap().modified().unwrap();
+    fs::write(&path, vec![1; path.metadata().unwrap().len() as usize]).unwrap();
+    fs::File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
+    home.run(verify).exits(1).says("tree/05/100: changed (same size, different content)");
+    // Without stamps, all is read.
+    fs::remove_dir_all(home.path("../home/.cache/bulla/stamps")).unwrap();
+    let report = home.run(["verify", "tree", "--quick", "--json"]).exits(1).json().remove(0);
+    assert_eq!((report.get("kept"), &report["intact"]), (None, &301.into()));
+}
+
+#[test]
 fn a_list_that_the_user_did_not_sign_is_not_believed() {
     let home = Home::new();
     signed(&home);

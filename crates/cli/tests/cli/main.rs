@@ -8,6 +8,7 @@ mod audit_log;
 mod bad_input;
 mod blake2;
 mod both;
+mod bundles;
 mod check;
 mod check_lists;
 mod crash;

@@ -5,8 +5,10 @@ The variables BULLA and COSIGN name the programs.
 
 import base64
 import copy
+import datetime
 import json
 import os
+import pathlib
 import shutil
 import sys
 import unittest
@@ -14,6 +16,8 @@ import unittest
 import google.protobuf.json_format as pb_json
 import in_toto_attestation.v1.statement as in_toto
 import in_toto_attestation.v1.statement_pb2 as statement_pb
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from model_signing import hashing, signing, verifying
 from securesystemslib.dsse import Envelope
@@ -22,6 +26,7 @@ from securesystemslib.signer import CryptoSigner, SSlibKey
 from support import Folder
 
 COSIGN = os.environ["COSIGN"]
+VECTORS = pathlib.Path(__file__).resolve().parents[3] / "formats/tests/vectors"
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 PROVENANCE = "https://slsa.dev/provenance/v1"
 # What the provenance of a build has at least.
@@ -186,6 +191,73 @@ class Sigstore(Files):
                 self.refused("malformed signature", *verify)
 
 
+class Logged(Files):
+    """Bundles with entries of Sigstore's public log: cosign and bulla verify them offline."""
+
+    PACKAGE = "signed-package-2.1.0-hb0f4dca_0.conda"
+    IDENTITY = "https://github.com/prefix-dev/sigstore-example/.github/workflows/action.yaml@refs/heads/main"
+    ISSUER = "https://token.actions.githubusercontent.com"
+
+    def setUp(self):
+        super().setUp()
+        for path in VECTORS.iterdir():
+            if path.name.startswith(("logged-key", self.PACKAGE, "trusted_root")):
+                shutil.copy(path, self.root)
+
+    def of_key(self, status=0):
+        trusted = ["--trusted-root", "trusted_root.json", "logged-key"]
+        flags = ["--key", "logged-key.pub", "--bundle", "logged-key.sigstore.json", "--new-bundle-format"]
+        self.run_program(COSIGN, "verify-blob", *flags, *trusted, status=status)
+        return self.bulla("verify", "-p", "logged-key.pub", *trusted, status=status)
+
+    def of_certificate(self, identity, issuer, status=0):
+        flags = ["--trusted-root", "trusted_root.json", "--certificate-identity", identity]
+        flags += ["--certificate-oidc-issuer", issuer, self.PACKAGE]
+        predicate = "https://schemas.conda.org/attestations-publish-1.schema.json"
+        theirs = ["--bundle", f"{self.PACKAGE}.sigstore.json", "--new-bundle-format", "--type", predicate]
+        self.run_program(COSIGN, "verify-blob-attestation", *theirs, *flags, status=status)
+        return self.bulla("verify", *flags, status=status)
+
+    def test_a_key_a_log_and_a_timestamp(self):
+        said = self.of_key()
+        self.assertIn("signature 2025-12-18T17:04:39", said)
+        self.assertIn("1 entry of a transparency log, 1 timestamp", said)
+        said = self.bulla("verify", "-p", "logged-key.pub", "logged-key")
+        self.assertIn("not verified: 1 entry of a transparency log, not verified: 1 timestamp", said)
+        self.write("trusted_root.json", json.dumps(TRUSTED_ROOT))
+        said = self.of_key(status=1)
+        self.assertIn("bad signature", said)
+
+    def test_a_certificate_and_a_log(self):
+        said = self.of_certificate(self.IDENTITY, self.ISSUER)
+        self.assertIn(f"by {self.IDENTITY}, issuer {self.ISSUER}", said)
+        self.assertIn("1 entry of a transparency log", said)
+        self.assertIn("wrong key", self.of_certificate("me@example.org", self.ISSUER, status=1))
+        self.assertIn("wrong key", self.of_certificate(self.IDENTITY, "https://example.org", status=1))
+        self.refused("unknown key (it was made under a certificate", self.PACKAGE)
+        self.write(self.PACKAGE, b"changed")
+        self.assertIn("changed", self.of_certificate(self.IDENTITY, self.ISSUER, status=1))
+
+    def test_neither_accepts_an_entry_with_a_change(self):
+        path = self.root / "logged-key.sigstore.json"
+        bundle = json.loads(path.read_text())
+        entry = bundle["verificationMaterial"]["tlogEntries"][0]
+        changes = [
+            (entry, "integratedTime", "1766077478"),
+            (entry, "logIndex", str(int(entry["logIndex"]) - 1)),
+            (entry["inclusionProof"], "logIndex", "1"),
+            (entry["inclusionProof"], "hashes", entry["inclusionProof"]["hashes"][1:]),
+            (entry["inclusionPromise"], "signedEntryTimestamp", "AAAA"),
+        ]
+        for member, name, value in changes:
+            old, member[name] = member[name], value
+            path.write_text(json.dumps(bundle))
+            self.assertIn("bad signature", self.of_key(status=1))
+            member[name] = old
+        path.write_text(json.dumps(bundle))
+        self.of_key()
+
+
 class Models(Files):
     def setUp(self):
         super().setUp()
@@ -311,6 +383,113 @@ class Models(Files):
         self.bulla("verify", "model", "-s", "model/model.sig")
         self.write("model/note", "b")
         self.refused("model/note: unexpected", "model", "-s", "model/model.sig")
+
+
+class CertifiedModels(Files):
+    """Models that `model_signing sign certificate` signed."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("model/config.json", "{}")
+        self.root_key = ec.generate_private_key(ec.SECP384R1())
+        self.middle_key = ec.generate_private_key(ec.SECP256R1())
+        self.certify("root", self.root_key, "root", self.root_key, is_authority=True)
+        self.certify("middle", self.middle_key, "root", self.root_key, is_authority=True)
+        other = ec.generate_private_key(ec.SECP256R1())
+        self.certify("other", other, "other", other, is_authority=True)
+
+    def certify(self, name, key, issuer, issuer_key, is_authority=False, days=(-1, 30), **usage):
+        """Writes a certificate for a key: `NAME.crt`."""
+        now = datetime.datetime.now(datetime.timezone.utc)
+        subject, issuer = (
+            x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, text)]) for text in (name, issuer)
+        )
+        names = dict.fromkeys(
+            ["digital_signature", "content_commitment", "key_encipherment", "data_encipherment"]
+            + ["key_agreement", "key_cert_sign", "crl_sign", "encipher_only", "decipher_only"],
+            False,
+        )
+        names["key_cert_sign" if is_authority else "digital_signature"] = True
+        first, last = (now + datetime.timedelta(days=number) for number in days)
+        builder = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer)
+        builder = builder.public_key(key.public_key()).serial_number(x509.random_serial_number())
+        builder = builder.not_valid_before(first).not_valid_after(last)
+        constraints = x509.BasicConstraints(ca=is_authority, path_length=None)
+        builder = builder.add_extension(constraints, critical=True)
+        builder = builder.add_extension(x509.KeyUsage(**(names | usage)), critical=True)
+        if not is_authority:
+            mail = x509.SubjectAlternativeName([x509.RFC822Name(f"{name}@example.org")])
+            builder = builder.add_extension(mail, critical=False)
+        certificate = builder.sign(issuer_key, hashes.SHA256())
+        self.write(f"{name}.crt", certificate.public_bytes(serialization.Encoding.PEM))
+
+    def sign(self, curve=ec.SECP256R1, **certificate):
+        key = self.their_key(ec.generate_private_key(curve()), "signer.key")
+        self.certify("signer", key, "middle", self.middle_key, **certificate)
+        signer = signing.Config().use_certificate_signer(
+            private_key=self.root / "signer.key",
+            signing_certificate=self.root / "signer.crt",
+            certificate_chain=[self.root / "middle.crt"],
+        )
+        signer.sign(self.root / "model", self.root / "model.sig")
+
+    def they_verify(self, *authorities):
+        chain = [self.root / f"{name}.crt" for name in authorities]
+        verifier = verifying.Config().use_certificate_verifier(certificate_chain=chain)
+        verifier.verify(self.root / "model", self.root / "model.sig")
+
+    def test_a_certificate_of_a_trusted_authority_counts(self):
+        for curve in [ec.SECP256R1, ec.SECP384R1, ec.SECP521R1]:
+            self.sign(curve)
+            self.they_verify("root")
+            said = self.bulla("verify", "model", "--certificate-chain", "root.crt")
+            self.assertIn("oms signature by signer@example.org", said)
+        named = ["model", "--certificate-chain", "root.crt", "--certificate-identity"]
+        self.bulla("verify", *named, "signer@example.org")
+        self.refused('wrong key (it is signed by "signer@example.org")', *named, "me@example.org")
+        chain = ["--certificate-chain", "middle.crt", "--certificate-chain", "root.crt"]
+        self.bulla("verify", "model", *chain)
+        with self.assertRaises(Exception):
+            self.they_verify("other")
+        self.refused("wrong key", "model", "--certificate-chain", "other.crt")
+        self.refused("unknown key (it was made under a certificate", "model")
+        self.write("model/config.json", "{ }")
+        self.refused("config.json: changed", "model", "--certificate-chain", "root.crt")
+        said = self.bulla("verify", "model", "--certificate-chain", "middle.crt", status=2)
+        self.assertIn("no certificate that an authority issued to itself", said)
+
+    def test_certificates_that_have_expired_or_are_for_something_else_are_refused(self):
+        trusted = ["model", "--certificate-chain", "root.crt"]
+        self.certify("middle", self.middle_key, "root", self.root_key, is_authority=True, days=(-30, 30))
+        self.certify("root", self.root_key, "root", self.root_key, is_authority=True, days=(-30, 30))
+        self.sign(days=(-20, -10))
+        self.they_verify("root")
+        self.refused("expired (its certificate was valid until", *trusted)
+        said = self.bulla("verify", *trusted, "--expired-certificates")
+        self.assertIn("oms signature by signer@example.org", said)
+        self.sign(days=(10, 20))
+        self.refused("expired (its certificate is valid from", *trusted, "--expired-certificates")
+        self.sign(digital_signature=False, key_agreement=True)
+        with self.assertRaises(ValueError):
+            self.they_verify("root")
+        self.refused("wrong key (its certificate is not for signatures)", *trusted)
+
+    def test_a_certificate_with_a_change_is_refused(self):
+        self.sign()
+        trusted = ["model", "--certificate-chain", "root.crt"]
+        path = self.root / "model.sig"
+        bundle = json.loads(path.read_text())
+        chain = bundle["verificationMaterial"]["x509CertificateChain"]["certificates"]
+        for certificate in chain:
+            old = base64.b64decode(certificate["rawBytes"])
+            for at in range(0, len(old), 29):
+                new = old[:at] + bytes([old[at] ^ 1]) + old[at + 1 :]
+                certificate["rawBytes"] = base64.b64encode(new).decode()
+                path.write_text(json.dumps(bundle))
+                self.refused("model: ", *trusted)
+            certificate["rawBytes"] = base64.b64encode(old).decode()
+        path.write_text(json.dumps(bundle))
+        self.bulla("verify", *trusted)
 
 
 if __name__ == "__main__":

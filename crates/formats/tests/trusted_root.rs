@@ -1,0 +1,297 @@
+//! Bundles that the tools of Sigstore made with its public logs and authorities, verified against
+//! its trusted root, and damaged.
+#![cfg(feature = "trusted-root")]
+
+use base64ct::{Base64, Encoding as _};
+use bulla_formats::sigstore::{BundleSigner, SigstoreBundle};
+use bulla_formats::trusted_root::{CertificateChain, ExpiredCertificates, TrustedRoot, WantedSigner};
+use bulla_formats::{Evidence, EvidenceError, MessageKey};
+use bulla_kms::transfer::{PublicFormat, import_public};
+use bulla_kms::{PublicKey, Timestamp};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+const ROOT: &str = include_str!("vectors/trusted_root.json");
+/// A key signed a file: an entry of a log, and a timestamp.
+const BY_KEY: &str = include_str!("vectors/logged-key.sigstore.json");
+const KEY: &[u8] = include_bytes!("vectors/logged-key.pub");
+const CONTENT: &[u8] = include_bytes!("vectors/logged-key");
+/// A workflow signed a statement: a certificate, and an entry of a log.
+const BY_CERTIFICATE: &str = include_str!("vectors/signed-package-2.1.0-hb0f4dca_0.conda.sigstore.json");
+const IDENTITY: &str =
+    "https://github.com/prefix-dev/sigstore-example/.github/workflows/action.yaml@refs/heads/main";
+const ISSUER: &str = "https://token.actions.githubusercontent.com";
+/// An authority that is not one of Sigstore certified the signer.
+const CERTIFIED: &str = include_str!("vectors/model.certified.sig");
+const AUTHORITY: &[u8] = include_bytes!("vectors/authority.pem");
+
+fn root() -> TrustedRoot {
+    TrustedRoot::parse(ROOT.as_bytes()).unwrap()
+}
+
+fn key() -> PublicKey {
+    import_public(KEY, PublicFormat::Pem, None).unwrap()
+}
+
+fn wanted() -> WantedSigner {
+    WantedSigner { identity: IDENTITY.to_owned(), issuer: ISSUER.to_owned() }
+}
+
+/// What vouches for a bundle that `key` signed; the signature counts as well.
+fn by_key(root: &TrustedRoot, text: &str, content: &[u8]) -> Result<Evidence, String> {
+    let bundle = SigstoreBundle::parse(text.as_bytes()).map_err(|error| error.to_string())?;
+    let (digest, key) = (Sha256::digest(content), key());
+    if !bundle.is_file_signed_by(&digest, MessageKey::Kms(&key)) {
+        return Err("the signature does not verify".to_owned());
+    }
+    let found = root.verify_key(&bundle, MessageKey::Kms(&key), Some(&digest));
+    found.map_err(|error| error.to_string())
+}
+
+fn by_certificate(root: &TrustedRoot, text: &str) -> Result<Evidence, EvidenceError> {
+    let bundle =
+        SigstoreBundle::parse(text.as_bytes()).map_err(|error| EvidenceError::Invalid(error.to_string()))?;
+    root.verify_certificate(&bundle, &wanted(), None)
+}
+
+#[test]
+fn a_log_and_an_authority_vouch_for_the_signature_of_a_key() {
+    let root = root();
+    assert!(root.has_logs());
+    let evidence = by_key(&root, BY_KEY, CONTENT).unwrap();
+    assert_eq!((evidence.log_entries, evidence.timestamps, &evidence.certificate), (1, 1, &None));
+    assert_eq!(evidence.time.unwrap().to_string(), "2025-12-18T17:04:39.000Z");
+    let other = by_key(&root, BY_KEY, b"another content").unwrap_err();
+    assert_eq!(other, "the signature does not verify");
+    // The caller may forget to verify the signature.
+    let bundle = SigstoreBundle::parse(BY_KEY.as_bytes()).unwrap();
+    assert_eq!(bundle.signer(), BundleSigner::Key);
+    let digest = Sha256::digest(b"another content");
+    let found = root.verify_key(&bundle, MessageKey::Kms(&key()), Some(&digest)).unwrap_err();
+    assert!(matches!(found, EvidenceError::Changed(_)), "{found:?}");
+    let found = root.verify_certificate(&bundle, &wanted(), Some(&digest)).unwrap_err();
+    assert!(matches!(found, EvidenceError::WrongSigner(_)), "{found:?}");
+}
+
+#[test]
+fn a_certificate_says_who_signed() {
+    let root = root();
+    let evidence = by_certificate(&root, BY_CERTIFICATE).unwrap();
+    assert_eq!((evidence.log_entries, evidence.timestamps), (1, 0));
+    assert_eq!(evidence.time.unwrap().to_string(), "2025-09-01T12:13:59.000Z");
+    let certificate = evidence.certificate.unwrap();
+    assert_eq!((&certificate.identity[..], certificate.issuer.as_deref()), (IDENTITY, Some(ISSUER)));
+    assert_eq!(certificate.fingerprint.len(), 64);
+    let bundle = SigstoreBundle::parse(BY_CERTIFICATE.as_bytes()).unwrap();
+    assert_eq!(bundle.signer(), BundleSigner::Certificate);
+    for (identity, issuer) in [("https://github.com/other", ISSUER), (IDENTITY, "https://other"), ("", "")] {
+        let other = WantedSigner { identity: identity.to_owned(), issuer: issuer.to_owned() };
+        let found = root.verify_certificate(&bundle, &other, None).unwrap_err();
+        assert!(matches!(found, EvidenceError::WrongSigner(_)), "{found:?}");
+    }
+    let found = root.verify_key(&bundle, MessageKey::Kms(&key()), None).unwrap_err();
+    assert!(matches!(found, EvidenceError::WrongSigner(_)), "{found:?}");
+}
+
+fn by_authority(text: &str, expired: ExpiredCertificates, year: &str) -> Result<Evidence, EvidenceError> {
+    let bundle =
+        SigstoreBundle::parse(text.as_bytes()).map_err(|error| EvidenceError::Invalid(error.to_string()))?;
+    let now: Timestamp = format!("{year}-06-01T00:00:00.000Z").parse().unwrap();
+    CertificateChain::parse(AUTHORITY).unwrap().verify(&bundle, None, expired, now)
+}
+
+#[test]
+fn a_certificate_of_another_authority_counts_while_it_is_valid() {
+    use ExpiredCertificates::{Accept, Refuse};
+    for (expired, year) in [(Refuse, "2027"), (Accept, "2027"), (Accept, "2040")] {
+        let evidence = by_authority(CERTIFIED, expired, year).unwrap();
+        assert_eq!(evidence.certificate.unwrap().identity, "signer@example.org");
+        assert_eq!((evidence.log_entries, evidence.timestamps, evidence.time), (0, 0, None));
+    }
+    for (expired, year) in [(Refuse, "2040"), (Refuse, "2025"), (Accept, "2025")] {
+        let found = by_authority(CERTIFIED, expired, year).unwrap_err();
+        assert!(matches!(found, EvidenceError::Expired(_)), "{found:?}");
+    }
+    // A certificate of Fulcio is not one of this authority, nor the other way round.
+    let found = by_authority(BY_CERTIFICATE, Accept, "2027").unwrap_err();
+    assert!(matches!(found, EvidenceError::WrongSigner(_)), "{found:?}");
+    assert!(by_certificate(&root(), CERTIFIED).is_err());
+    assert!(by_authority(BY_KEY, Accept, "2027").is_err());
+}
+
+/// The bundles with a change.
+fn changed(text: &str, change: impl FnOnce(&mut Value)) -> String {
+    let mut value: Value = serde_json::from_str(text).unwrap();
+    change(&mut value);
+    value.to_string()
+}
+
+#[test]
+fn what_is_missing_or_of_others_is_refused() {
+    let root = root();
+    let refused = |text: &str, reason: &str| {
+        let found = by_key(&root, text, CONTENT).unwrap_err();
+        assert!(found.contains(reason), "{found}, and not {reason}");
+    };
+    let material =
+        |change: &dyn Fn(&mut Value)| changed(BY_KEY, |value| change(&mut value["verificationMaterial"]));
+    refused(&material(&|found| found["tlogEntries"] = json!([])), "no proof of a transparency log");
+    refused(
+        &material(&|found| {
+            let entry = found["tlogEntries"][0].as_object_mut().unwrap();
+            entry.remove("inclusionProof");
+            entry.remove("inclusionPromise");
+        }),
+        "neither a proof nor a promise",
+    );
+    // A second entry that nothing proves, beside one that is proven.
+    refused(
+        &material(&|found| {
+            let mut entry = found["tlogEntries"][0].clone();
+            entry.as_object_mut().unwrap().remove("inclusionProof");
+            entry.as_object_mut().unwrap().remove("inclusionPromise");
+            found["tlogEntries"].as_array_mut().unwrap().push(entry);
+        }),
+        "neither a proof nor a promise",
+    );
+    refused(
+        &material(&|found| found["tlogEntries"] = json!(vec![found["tlogEntries"][0].clone(); 65])),
+        "more than 64",
+    );
+    // The entry of another signature.
+    let other: Value = serde_json::from_str(BY_CERTIFICATE).unwrap();
+    let other = &other["verificationMaterial"]["tlogEntries"][0];
+    refused(&material(&|found| found["tlogEntries"][0] = other.clone()), "about another signature");
+}
+
+#[test]
+fn logs_and_authorities_that_are_not_trusted_do_not_count() {
+    let without = |member: &str| {
+        let text = changed(ROOT, |root| drop(root.as_object_mut().unwrap().remove(member)));
+        TrustedRoot::parse(text.as_bytes()).unwrap()
+    };
+    let no_authority = by_key(&without("timestampAuthorities"), BY_KEY, CONTENT).unwrap_err();
+    assert!(no_authority.contains("a timestamp is not one"), "{no_authority}");
+    // Without logs, entries are not verified and do not count.
+    let no_logs = without("tlogs");
+    let evidence = by_key(&no_logs, BY_KEY, CONTENT).unwrap();
+    assert_eq!((evidence.log_entries, evidence.timestamps), (0, 1));
+    let bundle = SigstoreBundle::parse(BY_KEY.as_bytes()).unwrap();
+    assert_eq!(bundle.unverified(&evidence), ["1 entry of a transparency log"]);
+    let found = by_certificate(&no_logs, BY_CERTIFICATE).unwrap_err();
+    assert!(matches!(found, EvidenceError::Invalid(_)), "{found:?}");
+    let found = by_certificate(&without("certificateAuthorities"), BY_CERTIFICATE).unwrap_err();
+    assert!(matches!(found, EvidenceError::Expired(_)), "{found:?}");
+    // Fulcio's certificates name a log of certificates. If none is trusted, none is wanted.
+    by_certificate(&without("ctlogs"), BY_CERTIFICATE).unwrap();
+    // Another log's key under the same name.
+    let text = changed(ROOT, |root| {
+        root["tlogs"][0]["publicKey"]["rawBytes"] = root["ctlogs"][0]["publicKey"]["rawBytes"].clone();
+    });
+    let other = TrustedRoot::parse(text.as_bytes()).unwrap();
+    assert!(by_key(&other, BY_KEY, CONTENT).is_err());
+    assert!(by_certificate(&other, BY_CERTIFICATE).is_err());
+}
+
+/// All texts in a value, as JSON pointers.
+fn texts(value: &Value, at: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            members.iter().for_each(|(name, value)| texts(value, &format!("{at}/{name}"), found));
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(index, value)| texts(value, &format!("{at}/{index}"), found));
+        }
+        Value::String(_) => found.push(at.to_owned()),
+        _ => {}
+    }
+}
+
+/// The texts that are one changed byte away from this one: of what it decodes to, if it is base64.
+fn variants(text: &str) -> Vec<String> {
+    let flipped = |bytes: &[u8], at: usize| {
+        let mut bytes = bytes.to_vec();
+        bytes[at] ^= 1;
+        bytes
+    };
+    match Base64::decode_vec(text) {
+        Ok(bytes) if bytes.len() > 8 => {
+            (0..bytes.len()).map(|at| Base64::encode_string(&flipped(&bytes, at))).collect()
+        }
+        _ => {
+            let covered =
+                (0..text.len()).filter(|at| text.is_char_boundary(*at) && !is_signer_name(text, *at));
+            let all = covered.map(|at| flipped(text.as_bytes(), at));
+            all.filter_map(|bytes| String::from_utf8(bytes).ok()).collect()
+        }
+    }
+}
+
+/// What nothing covers: how a bundle names its key, and its version, of which older ones may be
+/// like it.
+const UNCOVERED: [&str; 3] =
+    ["/mediaType", "/verificationMaterial/publicKey/hint", "/dsseEnvelope/signatures/0/keyid"];
+
+/// Whether a place in a text is the name in front of a signature of a checkpoint. The number after
+/// it says whose key that is.
+fn is_signer_name(text: &str, at: usize) -> bool {
+    let line = text[..at].rfind('\n').map_or(0, |end| end + 1);
+    let name = text[line..].strip_prefix("\u{2014} ").and_then(|rest| rest.split(' ').next());
+    name.is_some_and(|name| (line..line + 4 + name.len()).contains(&at))
+}
+
+#[test]
+fn a_changed_byte_is_refused_wherever_it_is() {
+    let root = root();
+    let mut accepted = Vec::new();
+    let mut count = 0;
+    for text in [BY_KEY, BY_CERTIFICATE, CERTIFIED] {
+        let value: Value = serde_json::from_str(text).unwrap();
+        let mut found = Vec::new();
+        texts(&value, "", &mut found);
+        for place in found.iter().filter(|place| !UNCOVERED.contains(&&place[..])) {
+            let old = value.pointer(place).unwrap().as_str().unwrap();
+            for (at, new) in variants(old).into_iter().enumerate() {
+                let mut value = value.clone();
+                *value.pointer_mut(place).unwrap() = json!(new);
+                let changed = value.to_string();
+                let is_accepted = match text {
+                    BY_KEY => by_key(&root, &changed, CONTENT).is_ok(),
+                    CERTIFIED => by_authority(&changed, ExpiredCertificates::Refuse, "2027").is_ok(),
+                    _ => by_certificate(&root, &changed).is_ok(),
+                };
+                count += 1;
+                if is_accepted {
+                    accepted.push(format!("{place} at {at}"));
+                }
+            }
+        }
+    }
+    assert!(count > 5000, "{count}");
+    assert!(accepted.is_empty(), "{} of {count}: {accepted:?}", accepted.len());
+}
+
+#[test]
+fn roots_that_cannot_be_used_are_refused() {
+    let refused = |text: &str, reason: &str| {
+        let error = TrustedRoot::parse(text.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains(reason), "{error}, and not {reason}");
+    };
+    refused("", "not JSON");
+    refused("{}", "not a trusted root");
+    refused(r#"{"mediaType":"x"}"#, "not a trusted root");
+    refused(BY_KEY, "not a trusted root");
+    refused(&ROOT.replacen("\"tlogs\"", "\"tlogs\":[],\"tlogs\"", 1), "twice");
+    let twice = changed(ROOT, |root| {
+        let log = root["tlogs"][0].clone();
+        root["tlogs"].as_array_mut().unwrap().push(log);
+    });
+    refused(&twice, "one of its keys");
+    let cut = changed(ROOT, |root| {
+        root["certificateAuthorities"][0]["certChain"]["certificates"][0]["rawBytes"] = json!("AAAA");
+    });
+    refused(&cut, "one of its keys");
+    for text in ["", "-----BEGIN CERTIFICATE-----", ROOT] {
+        CertificateChain::parse(text.as_bytes()).unwrap_err();
+    }
+}
