@@ -69,8 +69,7 @@ pub mod remote {
     pub use crate::programs::{start_age_plugin, strip_command};
     pub use crate::store::{
         BackedUp, BundleTrust, ImportTarget, KeySource, Keys, Material, PrivateFile, ReadKeys,
-        RemoteFunctions, Service,
-        parse_name, register_remote_functions,
+        RemoteFunctions, Service, parse_name, register_remote_functions,
     };
     pub use crate::trust::public_key;
 }

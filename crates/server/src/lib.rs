@@ -33,7 +33,8 @@ pub use self::config::{
     AppRoleConfig, AuditConfig, AuditDurability, ByteRate, CallerConfig, CertificateRoleConfig, Config,
     EtcdConfig, GroupConfig, GroupPeerConfig, IssuerConfig, JwtConfig, JwtKeyConfig, JwtUse, KeystoreConfig,
     LimitsConfig, ListenConfig, LogConfig, LogFormat, LogLevel, MountConfig, PolicyConfig, QuotaConfig,
-    RequestRate, RoleConfig, ServiceConfig, SocketMode, StoreKind, TlsConfig, TokenReviewConfig, TraceConfig, WitnessConfig,
+    RequestRate, RoleConfig, ServiceConfig, SocketMode, StoreKind, TlsConfig, TokenReviewConfig, TraceConfig,
+    WitnessConfig,
 };
 pub use self::cosigning::configured_witnesses;
 pub use self::group::GroupNode;
