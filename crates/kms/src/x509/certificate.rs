@@ -124,9 +124,7 @@ impl AlternativeName {
     fn read(name: AnyRef<'_>) -> Option<Self> {
         let text = || text(name.value()).filter(|text| text.is_ascii() && !text.contains(' '));
         Some(match name.tag() {
-            tag if tag == implicit(TagNumber(1)) => Self::Email(
-                text().filter(|text| text.split('@').filter(|part| !part.is_empty()).count() == 2)?,
-            ),
+            tag if tag == implicit(TagNumber(1)) => Self::Email(text().filter(|text| is_mail_address(text))?),
             tag if tag == implicit(TagNumber(2)) => {
                 Self::Dns(text().filter(|text| is_dns_name(text))?.to_ascii_lowercase())
             }
@@ -156,6 +154,12 @@ pub(super) fn is_dns_name(text: &str) -> bool {
     let is_label = |label: &str| (1..=63).contains(&label.len()) && label.bytes().all(is_plain);
     let labels = text.strip_prefix("*.").unwrap_or(text);
     text.len() <= 253 && labels.split('.').all(is_label)
+}
+
+/// Whether a text has one `@`, with something on both sides.
+fn is_mail_address(text: &str) -> bool {
+    text.split_once('@')
+        .is_some_and(|(local, host)| !local.is_empty() && !host.is_empty() && !host.contains('@'))
 }
 
 /// What an audit log says of a certificate that was signed.
@@ -439,4 +443,17 @@ pub(super) fn requested_key(message: &[u8]) -> Option<Vec<u8>> {
 /// The error for a message that an authority does not sign.
 pub(super) fn refusal(why: impl Into<String>) -> KmsError {
     KmsError::new(Code::KeyUsageMismatch, why.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_of_mail_has_one_at_sign() {
+        assert!(is_mail_address("ann@example.org"));
+        for text in ["ann", "@example.org", "ann@", "@ann@example.org", "ann@@example.org", "a@b@c", ""] {
+            assert!(!is_mail_address(text), "{text}");
+        }
+    }
 }

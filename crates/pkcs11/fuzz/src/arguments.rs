@@ -232,8 +232,8 @@ impl Template {
                 }
                 _ => vec![input.byte() % 2],
             };
-            let (pValue, ulValueLen) = pointer(input, &mut value);
-            list.push(CK_ATTRIBUTE { type_, pValue, ulValueLen });
+            let (pointer, length) = pointer(input, &mut value);
+            list.push(CK_ATTRIBUTE { type_, pValue: pointer, ulValueLen: length });
             values.push(value);
         }
         Self::of(input, values, list)
@@ -357,8 +357,9 @@ impl Mechanism {
         let kind = if input.byte() % 8 == 0 { input.choose(&MECHANISMS) } else { input.choose(kinds) };
         let inner = [(); 2].map(|()| Bytes::new(input, pool));
         let mut parameters = parameters_of(input, kind, &inner);
-        let (pParameter, ulParameterLen) = pointer(input, &mut parameters);
-        let mut mechanism = Box::new(CK_MECHANISM { mechanism: kind, pParameter, ulParameterLen });
+        let (pointer, length) = pointer(input, &mut parameters);
+        let mut mechanism =
+            Box::new(CK_MECHANISM { mechanism: kind, pParameter: pointer, ulParameterLen: length });
         let at = if input.byte() % 32 == 1 { null_mut() } else { from_mut(&mut *mechanism) };
         Self { _mechanism: mechanism, _parameters: parameters, _inner: inner, at }
     }
