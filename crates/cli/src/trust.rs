@@ -92,7 +92,7 @@ impl Trust {
 
     /// Refuses formats without logs if the user wants logs. Otherwise, whoever stole a key would
     /// choose such a format.
-    fn admit(&self, format: SignatureFormat) -> Result<(), Finding> {
+    pub(crate) fn admit(&self, format: SignatureFormat) -> Result<(), Finding> {
         match format {
             SignatureFormat::Sigstore | SignatureFormat::Oms => Ok(()),
             _ if !self.only_bundles => Ok(()),

@@ -240,6 +240,13 @@ fn is_signer_name(text: &str, at: usize) -> bool {
     name.is_some_and(|name| (line..line + 4 + name.len()).contains(&at))
 }
 
+/// Whether a place in the timestamp is one of its frame, which its signature does not cover:
+/// versions, a status, and algorithms that are named again where the signature covers them.
+fn is_frame(place: &str, at: usize) -> bool {
+    const FRAME: [std::ops::Range<usize>; 7] = [8..9, 34..35, 41..50, 69..70, 236..237, 248..249, 604..612];
+    place.ends_with("/signedTimestamp") && FRAME.iter().any(|part| part.contains(&at))
+}
+
 #[test]
 fn a_changed_byte_is_refused_all_over() {
     let root = root();
@@ -262,7 +269,7 @@ fn a_changed_byte_is_refused_all_over() {
                     _ => by_certificate(&root, &changed).is_ok(),
                 };
                 count += 1;
-                if is_accepted {
+                if is_accepted && !is_frame(place, at) {
                     accepted.push(format!("{place} at {at}"));
                 }
             }

@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(tree.count(), 5);
         let tree = CommandTree::of(&ThresholdCli::command());
         assert_eq!(tree.missing_help("bulla threshold"), Vec::<String>::new());
-        assert_eq!(tree.count(), 8);
+        assert_eq!(tree.count(), 10);
         let tree = CommandTree::of(&ApprovalsCli::command());
         assert_eq!(tree.missing_help("bulla approvals"), Vec::<String>::new());
         assert_eq!(tree.count(), 7);

@@ -387,6 +387,7 @@ fn verify_jws(
     trust: &Trust,
     content: impl FnOnce(Coverage) -> std::result::Result<Vec<u8>, Finding>,
 ) -> std::result::Result<Signed, Finding> {
+    trust.admit(SignatureFormat::Jws)?;
     let changed = || Problem::Changed.because("its content is not what was signed");
     let content = content(Coverage::Whole)?;
     // If the signature has the content in it, an intact signature of another content is known.
