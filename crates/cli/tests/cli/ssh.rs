@@ -250,7 +250,7 @@ fn key_revocation_lists_of_ssh_keygen_are_read() {
     let sign = ["-q", "-s", "ca", "-I", "ann's laptop", "-z", "1000", "-n", "a@b", "key.pub"];
     Done::of(home.program("ssh-keygen").args(sign)).exits(0);
     allow(&home, &[("*@b cert-authority", "ca.pub"), ("a@b", "key.pub")]);
-    let line = |name: &str| String::from_utf8(home.read(&format!("{name}.pub"))).unwrap();
+    let line = |name: &str| String::from_utf8(home.read(format!("{name}.pub"))).unwrap();
     let print = |name: &str, kind: &str| {
         let listed =
             home.program("ssh-keygen").args(["-l", "-E", kind, "-f", &format!("{name}.pub")]).output();

@@ -56,7 +56,7 @@ impl Input<'_> {
     }
 
     fn of_pool(&mut self, pool: &[Vec<u8>]) -> Vec<u8> {
-        if pool.is_empty() || self.byte() % 2 == 0 {
+        if pool.is_empty() || self.byte().is_multiple_of(2) {
             return self.vector();
         }
         let mut bytes = pool[usize::from(self.byte()) % pool.len()].clone();
@@ -246,7 +246,7 @@ impl Template {
         for _ in 0..count {
             let type_ = input.choose(&KINDS);
             let mut value = vec![UNTOUCHED; input.choose(&LENGTHS)];
-            let at = if input.byte() % 4 == 0 { null_mut() } else { value.as_mut_ptr().cast() };
+            let at = if input.byte().is_multiple_of(4) { null_mut() } else { value.as_mut_ptr().cast() };
             list.push(CK_ATTRIBUTE { type_, pValue: at, ulValueLen: value.len() as CK_ULONG });
             values.push(value);
         }
@@ -354,7 +354,8 @@ fn bytes_of<T: Copy>(value: T) -> Vec<u8> {
 
 impl Mechanism {
     pub(super) fn new(input: &mut Input<'_>, pool: &[Vec<u8>], kinds: &[CK_MECHANISM_TYPE]) -> Self {
-        let kind = if input.byte() % 8 == 0 { input.choose(&MECHANISMS) } else { input.choose(kinds) };
+        let kind =
+            if input.byte().is_multiple_of(8) { input.choose(&MECHANISMS) } else { input.choose(kinds) };
         let inner = [(); 2].map(|()| Bytes::new(input, pool));
         let mut parameters = parameters_of(input, kind, &inner);
         let (pointer, length) = pointer(input, &mut parameters);

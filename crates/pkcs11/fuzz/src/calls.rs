@@ -132,7 +132,7 @@ pub(crate) fn run(bytes: &[u8]) {
     call!(C_Finalize(null_mut()));
     assert_eq!(bulla_pkcs11::fuzzing::initialize(RSA), CKR_OK);
     let (mut input, mut state) = (Input(bytes), CallerState::default());
-    if input.byte() % 16 != 0 {
+    if !input.byte().is_multiple_of(16) {
         state.begin(&mut input);
     }
     for _ in 0..MAX_CALLS {
@@ -155,7 +155,7 @@ pub(crate) fn run(bytes: &[u8]) {
 fn of_module(input: &mut Input<'_>, state: &mut CallerState) {
     let slot = input.handle(&[0, 1]);
     let mut place = NumberRoom::new(input);
-    let (null, kind) = (input.byte() % 8 == 0, input.choose(&arguments::MECHANISMS));
+    let (null, kind) = (input.byte().is_multiple_of(8), input.choose(&arguments::MECHANISMS));
     match input.byte() % 10 {
         0 => _ = call!(C_GetInfo(pointer(null, &mut MaybeUninit::uninit()))),
         1 => _ = call!(C_GetSlotInfo(slot, pointer(null, &mut MaybeUninit::uninit()))),
@@ -170,7 +170,7 @@ fn of_module(input: &mut Input<'_>, state: &mut CallerState) {
                 // Every other call until the next beginning says so.
                 let code = call!(C_GetSlotInfo(slot, null_mut()));
                 assert_eq!(code, CKR_CRYPTOKI_NOT_INITIALIZED);
-                if input.byte() % 8 != 0 {
+                if !input.byte().is_multiple_of(8) {
                     assert_eq!(bulla_pkcs11::fuzzing::initialize(RSA), CKR_OK);
                 }
             }
@@ -217,7 +217,7 @@ fn of_session(input: &mut Input<'_>, state: &mut CallerState) {
         }
         2 => _ = call!(C_CloseSession(session)),
         3 => {
-            let null = input.byte() % 8 == 0;
+            let null = input.byte().is_multiple_of(8);
             call!(C_GetSessionInfo(session, pointer(null, &mut MaybeUninit::uninit())));
         }
         4 => {
@@ -226,7 +226,7 @@ fn of_session(input: &mut Input<'_>, state: &mut CallerState) {
         }
         5 => {
             let (user, pin) = (input.choose(&[0, 1, 2, 3, CK_ULONG::MAX]), Bytes::new(input, &state.pool));
-            if input.byte() % 2 == 0 {
+            if input.byte().is_multiple_of(2) {
                 call!(C_Login(session, user, pin.at, pin.length));
             } else {
                 let name = Bytes::new(input, &[]);
