@@ -59,8 +59,11 @@ async function many() {
   });
 }
 
-/** Several workers against one and none: 2, 4, ... up to the number of processors. From four on, the input is larger.
- * @returns {AsyncGenerator<Case>} */
+/**
+ * Several workers against one and none: 2, 4, ... up to the number of processors. From four on,
+ * the input is larger.
+ * @returns {AsyncGenerator<Case>}
+ */
 async function* parallel() {
   const api = await import("../dist/index.js");
   const { hashParallel } = await import("../dist/parallel.js");
