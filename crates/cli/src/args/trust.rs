@@ -72,7 +72,7 @@ pub struct BundleTrustArgs {
     #[arg(long, value_name = "NAME")]
     pub certificate_identity: Option<String>,
 
-    /// The issuer that must have known the identity: for example https://accounts.google.com
+    /// The issuer that must have known the identity: for example `https://accounts.google.com`
     #[arg(long, value_name = "URL", requires_all = ["trusted_root", "certificate_identity"])]
     pub certificate_oidc_issuer: Option<String>,
 
