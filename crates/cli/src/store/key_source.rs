@@ -54,8 +54,8 @@ impl KeySource {
         }
     }
 
-    /// The keys, to sign with the one that the user names: a keystore on this machine is locked only
-    /// if the signature changes it.
+    /// The keys, to sign with the one that the user names: a keystore on this machine is locked
+    /// only if the signature changes it.
     pub fn open_to_sign(&self, name: &str) -> Result<Box<dyn Keys + '_>> {
         match self {
             Self::Local(keystore) => Ok(Box::new(keystore.open_to_sign(name)?)),
