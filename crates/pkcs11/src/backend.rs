@@ -12,6 +12,22 @@ use crate::error::Result;
 use crate::mechanism::Padding;
 use crate::public::Digest;
 
+/// Where the keys of a slot are, before anybody has logged in.
+pub(crate) trait Source: Send + Sync {
+    /// The keys of a slot that needs no login.
+    ///
+    /// # Errors
+    /// `CKR_HOST_MEMORY` if the operating system has no resources for it; `CKR_GENERAL_ERROR` if
+    /// the settings do not open a keystore, and then the reason is on standard error.
+    fn open(&self) -> Result<Arc<dyn Backend>>;
+
+    /// The keys of the caller who has this PIN.
+    ///
+    /// # Errors
+    /// `CKR_PIN_INCORRECT`; `CKR_DEVICE_ERROR`; `CKR_HOST_MEMORY`.
+    fn log_in(&self, pin: &[u8]) -> Result<Arc<dyn Backend>>;
+}
+
 /// What has the keys of a slot. Key ids and key version ids are those that it gives.
 pub(crate) trait Backend: Send + Sync {
     /// All keys that the caller may read and programs have a use for.

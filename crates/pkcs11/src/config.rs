@@ -11,10 +11,10 @@ use bulla_kms::UnlockMethod;
 use serde::Deserialize;
 use zeroize::Zeroizing;
 
+use crate::backend::Source;
 use crate::certificate::Certificate;
 use crate::connection::Service;
 use crate::local::Folder;
-use crate::source::Source;
 
 /// The variable that names the file.
 const CONFIG: &str = "BULLA_PKCS11_CONFIG";

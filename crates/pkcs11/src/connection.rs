@@ -21,11 +21,10 @@ use bulla_kms::{Origin, PublicKey, VersionState};
 use cryptoki_sys::*;
 use zeroize::Zeroizing;
 
-use crate::backend::{Backend, EntryState, KeyEntry, NewKey, VersionEntry};
+use crate::backend::{Backend, EntryState, KeyEntry, NewKey, Source, VersionEntry};
 use crate::error::{Failure, Result, fail, report};
 use crate::mechanism::Padding;
 use crate::public::Digest;
-use crate::source::Source;
 
 /// How many clients there are. Threads that wait for one client take turns in driving it.
 const CLIENTS: usize = 4;

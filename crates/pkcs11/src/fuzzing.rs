@@ -6,12 +6,11 @@ use bulla_kms::transfer::{PrivateFormat, PrivateKeyData};
 use bulla_kms::{Algorithm, Attestation, Keystore, NewKey};
 use cryptoki_sys::*;
 
-use crate::backend::Backend;
+use crate::backend::{Backend, Source};
 use crate::config::{Login, SlotConfig};
 use crate::error::{Result, require};
 use crate::local::{LocalKeystore, Opener};
 use crate::module;
-use crate::source::Source;
 
 /// What logs in to the second slot.
 pub const PIN: &[u8] = b"1234";

@@ -68,7 +68,6 @@ mod session;
 mod session_objects;
 mod signing;
 mod slot;
-mod source;
 mod table;
 
 pub use table::{C_GetFunctionList, C_GetInterface, C_GetInterfaceList};

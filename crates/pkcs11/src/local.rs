@@ -16,11 +16,10 @@ use bulla_kms::{
 use cryptoki_sys::*;
 use zeroize::Zeroizing;
 
-use crate::backend::{Backend, EntryState, KeyEntry, NewKey, VersionEntry};
+use crate::backend::{Backend, EntryState, KeyEntry, NewKey, Source, VersionEntry};
 use crate::error::{Failure, Result, fail, report, write_reason};
 use crate::mechanism::Padding;
 use crate::public::{Digest, kms_padding, prehashed};
-use crate::source::Source;
 
 /// Opens a keystore for one call.
 pub(crate) trait Opener: Send + Sync {

@@ -9,13 +9,12 @@ use cryptoki_sys::*;
 use sha2::{Digest as _, Sha256};
 
 use crate::attributes::{Attribute, Template};
-use crate::backend::{Backend, EntryState, KeyEntry, NewKey};
+use crate::backend::{Backend, EntryState, KeyEntry, NewKey, Source};
 use crate::certificate::Certificate;
 use crate::config::{Login, SlotConfig};
 use crate::error::{Failure, Result, require};
 use crate::object::{Object, ServiceKey, View, objects_of};
 use crate::session::Access;
-use crate::source::Source;
 
 /// How long a list of keys counts as new. Programs search several times in a row.
 const LIST_LIFETIME: Duration = Duration::from_secs(1);

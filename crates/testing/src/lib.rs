@@ -16,6 +16,7 @@ use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
+use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 
 /// The path of a program of ours, such as `bulla-serve`: all of them are in one folder.
@@ -87,6 +88,19 @@ impl Home {
         let path = self.path(name);
         fs::create_dir_all(path.parent().expect("a folder")).expect("the folder is made");
         fs::write(path, content).expect("the file is written");
+    }
+
+    /// Waits until a file is so old that its time would be another one if it were written now. Only
+    /// then does bulla trust its times.
+    pub fn wait_until_settled(&self, name: impl AsRef<OsStr>) {
+        let written =
+            fs::metadata(self.path(name)).and_then(|file| file.modified()).expect("the file is there");
+        let since_1970 = written.duration_since(SystemTime::UNIX_EPOCH).expect("a time after 1970");
+        // Some file systems have whole seconds alone.
+        let step = Duration::from_millis(if since_1970.subsec_nanos() == 0 { 2000 } else { 20 });
+        while written.elapsed().is_ok_and(|age| age <= step) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Writes a file that only its owner may use, as files with secrets have to be.

@@ -118,7 +118,7 @@ fn model(more: &[&str]) -> Home {
     for name in ["config.json", "weights/1", "weights/2", "weights/3"] {
         home.write(format!("model/{name}"), name.repeat(1000));
     }
-    std::thread::sleep(std::time::Duration::from_millis(50));
+    home.wait_until_settled("model/weights/3");
     let flags = [&["--key", "models"], more].concat();
     sign(&home, "model", "oms", &flags).exits(0);
     home

@@ -3,7 +3,6 @@
 use crate::support::{Home, content};
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::time::Duration;
 
 /// A folder whose files were written long enough ago that their times can be trusted.
 fn signed(home: &Home) {
@@ -12,7 +11,7 @@ fn signed(home: &Home) {
     }
     home.write("tree/large", content(1000, 5 << 20));
     symlink("large", home.path("tree/link")).unwrap();
-    std::thread::sleep(Duration::from_millis(50));
+    home.wait_until_settled("tree/large");
     home.run(["sign", "tree"]).exits(0).says("tree: signed, wrote tree.bulla\n");
 }
 
@@ -223,7 +222,7 @@ fn damage_is_told_from_change() {
     let mut rotten = good.clone();
     rotten[10] ^= 1;
     fs::write(&path, &rotten).unwrap();
-    std::thread::sleep(Duration::from_millis(50));
+    home.wait_until_settled("tree/large");
     home.run(["verify", "tree"]).exits(1).says("tree/05/100: changed (same size, different content)");
     forget_that_it_was_written(&home, "05/100");
     let damaged = "tree/05/100: changed (same size and times, different content: it is damaged, no program wrote to it)";

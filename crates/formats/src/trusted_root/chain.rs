@@ -48,7 +48,7 @@ impl CertificateChain {
     /// help to find a way to one of these.
     ///
     /// # Errors
-    /// One of them is malformed, or there is none that an authority issued to itself.
+    /// One of them is malformed, or none is self-issued.
     pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
         provider::install();
         let malformed = |_| FormatError::new("it is not a list of certificates in PEM");

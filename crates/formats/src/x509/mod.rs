@@ -5,11 +5,15 @@
 //!
 //! ```
 //! use bulla_formats::FormatError;
-//! use bulla_formats::x509::{AlternativeNames, AuthorityCertificate, CertificateRequest, NewCertificate};
+//! use bulla_formats::x509::{
+//!     AlternativeNames, AuthorityCertificate, CertificateRequest, NewCertificate,
+//! };
 //! use bulla_kms::{Algorithm, Keystore, NewKey, X509Usage};
 //!
 //! let keystore = Keystore::in_memory()?;
-//! let key = |purpose: &str| keystore.create_key(NewKey::new("a".parse()?, purpose.parse()?, Algorithm::Ed25519));
+//! let key = |purpose: &str| {
+//!     keystore.create_key(NewKey::new("a".parse()?, purpose.parse()?, Algorithm::Ed25519))
+//! };
 //! let (ca, web) = (key("ca")?, key("web")?);
 //! let (ca_key, web_key) = (keystore.public_key(&ca)?, keystore.public_key(&web)?);
 //!
@@ -21,7 +25,8 @@
 //!     Ok::<_, FormatError>(keystore.sign(&ca, message).expect("it signs").bytes)
 //! };
 //! let life = (1_800_000_000, 1_900_000_000);
-//! let authority = NewCertificate::authority([7; 16], life, 0).sign_own("CN=Example CA", &ca_key, by_ca)?;
+//! let authority = NewCertificate::authority([7; 16], life, 0);
+//! let authority = authority.sign_own("CN=Example CA", &ca_key, by_ca)?;
 //! let authority = AuthorityCertificate::parse(authority.as_bytes())?;
 //! let request = CertificateRequest::parse(request.as_bytes())?;
 //! let new = NewCertificate::leaf([8; 16], life, &[X509Usage::ServerAuth]);

@@ -299,6 +299,7 @@ fn pointer(input: &mut Input<'_>, value: &mut [u8]) -> (*mut c_void, CK_ULONG) {
     }
 }
 
+/// Those that sign come first.
 pub(super) const MECHANISMS: [CK_MECHANISM_TYPE; 34] = [
     CKM_EDDSA,
     CKM_ECDSA,
@@ -335,6 +336,9 @@ pub(super) const MECHANISMS: [CK_MECHANISM_TYPE; 34] = [
     CKM_VENDOR_DEFINED,
     CK_MECHANISM_TYPE::MAX,
 ];
+
+/// Those that sign.
+pub(super) const SIGNING: &[CK_MECHANISM_TYPE] = MECHANISMS.split_at(16).0;
 
 /// A mechanism with its parameters.
 pub(super) struct Mechanism {

@@ -354,7 +354,7 @@ fn of_signatures(input: &mut Input<'_>, state: &mut CallerState) {
     let (session, key) = (input.handle(&state.sessions), input.handle(&state.objects));
     match input.byte() % 16 {
         0..3 => {
-            let mechanism = Mechanism::new(input, &state.pool, &signed::MECHANISMS);
+            let mechanism = Mechanism::new(input, &state.pool, arguments::SIGNING);
             call!(C_SignInit(session, mechanism.at, key));
         }
         3 => through!(state, input, session, C_Sign),
@@ -364,7 +364,7 @@ fn of_signatures(input: &mut Input<'_>, state: &mut CallerState) {
         }
         5 => out!(state, input, session, C_SignFinal),
         6..8 => {
-            let mechanism = Mechanism::new(input, &state.pool, &signed::MECHANISMS);
+            let mechanism = Mechanism::new(input, &state.pool, arguments::SIGNING);
             call!(C_VerifyInit(session, mechanism.at, key));
         }
         8 => {

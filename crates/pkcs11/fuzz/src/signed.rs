@@ -1,34 +1,14 @@
 //! What one call signs, another one verifies, and with one bit changed it does not.
 
-use super::arguments::{Input, Mechanism};
+use super::arguments::{Input, Mechanism, SIGNING};
 use super::{CODES, OTHER_CODES, TABLE};
 use cryptoki_sys::*;
 use std::ptr::null_mut;
 
-/// Those that sign.
-pub(super) const MECHANISMS: [CK_MECHANISM_TYPE; 16] = [
-    CKM_EDDSA,
-    CKM_ECDSA,
-    CKM_ECDSA_SHA256,
-    CKM_ECDSA_SHA384,
-    CKM_ECDSA_SHA512,
-    CKM_RSA_PKCS,
-    CKM_SHA256_RSA_PKCS,
-    CKM_SHA384_RSA_PKCS,
-    CKM_SHA512_RSA_PKCS,
-    CKM_RSA_PKCS_PSS,
-    CKM_SHA256_RSA_PKCS_PSS,
-    CKM_SHA384_RSA_PKCS_PSS,
-    CKM_SHA512_RSA_PKCS_PSS,
-    CKM_SHA256_HMAC,
-    CKM_SHA384_HMAC,
-    CKM_SHA512_HMAC,
-];
-
 /// Signs a message, in one piece or two, and verifies the signature with the key of the same id.
 pub(super) fn check(input: &mut Input<'_>, sessions: &[CK_SESSION_HANDLE], objects: &[CK_OBJECT_HANDLE]) {
     let (session, key) = (input.handle(sessions), input.handle(objects));
-    let mechanism = Mechanism::new(input, &[], &MECHANISMS);
+    let mechanism = Mechanism::new(input, &[], SIGNING);
     let mut message = input.vector();
     if mechanism.at.is_null() || call!(C_SignInit(session, mechanism.at, key)) != CKR_OK {
         return;
