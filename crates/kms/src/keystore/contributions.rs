@@ -5,6 +5,7 @@ use super::Keystore;
 use super::batch::KeyMessage;
 use super::lifecycle::check_enabled;
 use super::observe::Subject;
+use super::signing::{check_authority, is_reserved};
 use crate::algorithm::KeyUsage;
 use crate::audit_log::AuditOperation;
 use crate::backend::check_usage;
@@ -60,8 +61,9 @@ impl Keystore {
     }
 
     /// Lets the caller contribute to signatures that are put together elsewhere: `contribute` makes
-    /// the part for the item with this number. It is called only if the key is enabled and the
-    /// version usable. The audit log has an entry for each item, as for a signature, and a part
+    /// the part for the item with this number. It is called only if the key is enabled, the version
+    /// usable, and the message one that the key may sign: an authority contributes to permitted
+    /// certificates alone. The audit log has an entry for each item, as for a signature, and a part
     /// that cannot be recorded must not leave: its result is an error.
     ///
     /// No rotation policy counts these signatures, and no approval is asked for: the node that puts
@@ -97,7 +99,7 @@ impl Keystore {
             |place| Subject::message(AuditOperation::Sign, items[place].key, items[place].message),
             || {
                 let one = |(place, item): (usize, &KeyMessage<'_>)| {
-                    self.check_contributes(item.key)?;
+                    self.check_contributes(item)?;
                     contribute(place)
                 };
                 items.iter().enumerate().map(one).collect()
@@ -105,15 +107,21 @@ impl Keystore {
         )
     }
 
-    fn check_contributes(&self, key: KeyRef<'_>) -> Result<()> {
+    fn check_contributes(&self, item: &KeyMessage<'_>) -> Result<()> {
+        let key = item.key;
         check_usage(key.key_id().algorithm(), KeyUsage::Signature)?;
         self.check_lease()?;
         let index = self.index.load();
         let loaded = index.key(key.key_id())?;
         check_enabled(&loaded.record)?;
-        if let KeyRef::Version(id) = key {
-            loaded.usable(id)?;
-        }
-        Ok(())
+        let id = match key {
+            KeyRef::Version(id) => {
+                loaded.usable(id)?;
+                id.clone()
+            }
+            KeyRef::Key(id) => id.version(loaded.record.latest_number()),
+        };
+        // The statements of a keystore are no certificates, so an authority signs these too.
+        if is_reserved(item.message) { Ok(()) } else { check_authority(loaded, &id, item.message) }
     }
 }

@@ -152,7 +152,7 @@ impl Keystore {
         key: KeyRef<'_>,
         message: &[u8],
     ) -> Result<(KeyVersionId, Arc<LoadedKey>)> {
-        if RESERVED_PREFIXES.iter().any(|reserved| message.starts_with(reserved)) {
+        if is_reserved(message) {
             return Err(KmsError::new(
                 Code::ReservedMessage,
                 "the message begins like the statement of a signature file; sign it as a file or as a message statement",
@@ -163,12 +163,7 @@ impl Keystore {
         check_signs_messages(key)?;
         self.check_lease()?;
         let (id, loaded) = self.version_for_one_use(key, SignedContent::Callers, KeyUse::Message(message))?;
-        if let Some(policy) = &loaded.record.ssh_authority {
-            policy.permit(message, Timestamp::now()?)?;
-        }
-        if let Some(policy) = &loaded.record.x509_authority {
-            policy.permit(message, Timestamp::now()?, loaded.version(&id)?.public_key_of(id.key_id())?)?;
-        }
+        check_authority(&loaded, &id, message)?;
         Ok((id, loaded))
     }
 
@@ -592,6 +587,22 @@ fn signs_no_digests(key: &KeyId) -> KmsError {
         "the key {key} signs messages, not digests: send the message, or make a key that signs digests (and no statements of bulla)"
     );
     KmsError::new(Code::KeyUsageMismatch, message)
+}
+
+/// Whether a message is, or could be taken for, a statement of the keystore itself.
+pub(super) fn is_reserved(message: &[u8]) -> bool {
+    RESERVED_PREFIXES.iter().any(|reserved| message.starts_with(reserved))
+}
+
+/// Refuses a message that the policy of an authority, of OpenSSH or X.509, does not permit.
+pub(super) fn check_authority(key: &LoadedKey, id: &KeyVersionId, message: &[u8]) -> Result<()> {
+    if let Some(policy) = &key.record.ssh_authority {
+        policy.permit(message, Timestamp::now()?)?;
+    }
+    if let Some(policy) = &key.record.x509_authority {
+        policy.permit(message, Timestamp::now()?, key.version(id)?.public_key_of(id.key_id())?)?;
+    }
+    Ok(())
 }
 
 pub(super) fn check_purpose(key: KeyRef<'_>) -> Result<()> {

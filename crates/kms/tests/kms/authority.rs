@@ -47,6 +47,26 @@ fn an_authority_signs_no_other_message_and_no_digest() {
 }
 
 #[test]
+fn an_authority_contributes_to_no_other_message() {
+    for policy in policies() {
+        let keystore = Keystore::in_memory().unwrap();
+        let id = key(&keystore, Algorithm::Ed25519);
+        let contribute = |message: &[u8]| {
+            for key in [(&id).into(), id.key_id().into()] {
+                let item = KeyMessage { key, message };
+                keystore.contribute_batch(&[item], |_| Ok(())).remove(0)?;
+            }
+            Ok::<_, bulla_kms::KmsError>(())
+        };
+        contribute(b"a message").unwrap();
+        keystore.update(id.key_id(), None, &policy).unwrap();
+        assert_eq!(contribute(b"a message").unwrap_err().code, Code::KeyUsageMismatch);
+        // The statements of the keystore pass for no certificate.
+        contribute(b"bulla attestation\0v1\0{}").unwrap();
+    }
+}
+
+#[test]
 fn a_hash_function_that_a_caller_chooses_is_no_way_around() {
     let keystore = Keystore::in_memory().unwrap();
     let id = key(&keystore, Algorithm::EcdsaP256);
