@@ -26,6 +26,8 @@ type Key struct {
 	// derived from a context; otherwise it is empty.
 	Derivation string   `json:"derivation"`
 	Rotation   Rotation `json:"rotation"`
+	// ApprovalRule says who must approve each use of the key; nil if nobody must.
+	ApprovalRule *ApprovalRule `json:"approval_rule"`
 	// LatestVersion is the number of the version that signs, encrypts or makes MACs.
 	LatestVersion uint32 `json:"head"`
 	// Versions are all versions, version 1 first.
@@ -74,6 +76,8 @@ type NewKey struct {
 	// derived from a context. It cannot be changed later.
 	Derivation string    `json:"derivation,omitempty"`
 	Rotation   *Rotation `json:"rotation,omitempty"`
+	// ApprovalRule says who must approve each use of the key. Such a key never loses its rule.
+	ApprovalRule *ApprovalRule `json:"approval_rule,omitempty"`
 	// Backend makes and keeps the private keys: "pkcs11" is the device with which the service was
 	// started, "group" the nodes of its settings, of which none has the whole key. Empty for
 	// software.

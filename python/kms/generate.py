@@ -9,7 +9,7 @@ HEAD = "# Code generated from _async_client.py by generate.py. DO NOT EDIT.\n\n"
 WORDS = [
     ("The client for asyncio.", "The client for programs without asyncio."),
     ("import asyncio\nimport time\n", "import threading\nimport time\n"),
-    ("import AsyncIterator, Iterable, Mapping, Sequence\n", "import Iterable, Iterator, Mapping, Sequence\n"),
+    ("import AsyncIterator, Callable, Iterable, Mapping, Sequence\n", "import Callable, Iterable, Iterator, Mapping, Sequence\n"),
     ("AsyncIterator", "Iterator"),
     ("AsyncHTTPTransport", "HTTPTransport"),
     ("AsyncClient", "Client"),

@@ -15,6 +15,65 @@ export interface Rotation {
  */
 export type KeyDerivation = "none" | "per_context" | "convergent";
 
+/** Who must approve each use of a key. */
+export interface ApprovalRule {
+  /** How many people must approve. */
+  threshold: number;
+  approvers: Approver[];
+  /** For how long approvals count after the request was made. */
+  maxSeconds: number;
+  /** Whether the person who made a request may be one of those who approve it. */
+  requesterMayApprove?: boolean;
+}
+
+/** A person whose approval counts. */
+export interface Approver {
+  /** The name by which the service knows the person: the holder of their tokens. */
+  name: string;
+  /** The key of Ed25519 that signs their approvals: 32 bytes. */
+  publicKey: Uint8Array;
+}
+
+/** What a key is to be used for, once. */
+export interface ApprovalSubject {
+  operation: "sign" | "decrypt";
+  /** The BLAKE3 digest of the message or the ciphertext: 64 hexadecimal digits. */
+  digest: string;
+  /** Its length in bytes. */
+  size: number;
+  /** The name of the file, if the message is one. Nobody can check it. */
+  name?: string;
+}
+
+/** A request for approval, and who has decided about it. */
+export interface Approval {
+  /** For the setting `approval` of {@link Client.sign} and {@link Client.decrypt}. */
+  id: string;
+  /** The key version to use. */
+  key: string;
+  /** What it is to be used for. Its operation may be another one than programs ask for. */
+  subject: Omit<ApprovalSubject, "operation"> & { operation: ApprovalSubject["operation"] | (string & {}) };
+  requester: string;
+  /** Why, in the words of the requester. */
+  reason: string;
+  created: Date;
+  expires: Date;
+  state: "waiting" | "approved" | "rejected" | "used" | (string & {});
+  /** How many people must approve. */
+  threshold: number;
+  /** The decisions, the first one first. */
+  statements: ApprovalStatement[];
+  /** What approvers sign: the request as the service wrote it. */
+  request: string;
+}
+
+/** What an approver said. */
+export interface ApprovalStatement {
+  approver: string;
+  decision: "approve" | "reject" | (string & {});
+  signature: Uint8Array<ArrayBuffer>;
+}
+
 /** A key to create; without settings, an Ed25519 key without a label. */
 export interface NewKey {
   /** A word of the caller's choice, and the second part of the key's id; `files` when absent. */
@@ -36,6 +95,8 @@ export interface NewKey {
   /** The key that encrypts, for algorithms that encrypt. It cannot be changed later. */
   derivation?: KeyDerivation;
   rotation?: Rotation;
+  /** Who must approve each use of the key. Such a key never loses its rule. */
+  approvalRule?: ApprovalRule;
   /**
    * What makes and keeps the private keys: `pkcs11` is the device with which the service was
    * started, `group` the nodes of its settings, of which none has the whole key. In software when
@@ -74,6 +135,8 @@ export interface Key {
   /** The key that encrypts, for algorithms that encrypt. */
   derivation: KeyDerivation | (string & {});
   rotation: Rotation;
+  /** Who must approve each use of the key; null if nobody must. */
+  approvalRule: ApprovalRule | null;
   /** The number of the latest version, the one that signs, encrypts or makes MACs. */
   latestVersion: number;
   versions: KeyVersion[];
@@ -232,6 +295,15 @@ export class Answer {
     return value.map((item) => read(new Answer(item)));
   }
 
+  object(name: string): Answer {
+    return new Answer(this.#fields[name]);
+  }
+
+  /** As JSON without white space, its fields in the order of the answer. */
+  json(): string {
+    return JSON.stringify(this.#fields);
+  }
+
   part(name: string): Answer | undefined {
     const value = this.#fields[name];
     return value == null ? undefined : new Answer(value);
@@ -257,8 +329,45 @@ export function keyOf(said: Answer): Key {
     minimumVersion: said.number("minimum_version"),
     derivation: said.textOrNull("derivation") ?? "none",
     rotation: { ...(maxAgeSeconds === undefined ? {} : { maxAgeSeconds }), ...(maxUses === undefined ? {} : { maxUses }) },
+    approvalRule: approvalRuleOf(said.part("approval_rule")),
     latestVersion: said.number("head"),
     versions: said.list("versions", versionOf),
+  };
+}
+
+function approvalRuleOf(said: Answer | undefined): ApprovalRule | null {
+  if (said === undefined) return null;
+  const approverOf = (one: Answer) => ({ name: one.text("name"), publicKey: one.bytes("public_key") });
+  return {
+    threshold: said.number("threshold"),
+    approvers: said.list("approvers", approverOf),
+    maxSeconds: said.number("max_seconds"),
+    requesterMayApprove: said.isTrue("requester_may_approve"),
+  };
+}
+
+export function approvalOf(said: Answer): Approval {
+  const request = said.object("request");
+  const subject = request.object("subject");
+  const name = subject.textOrNull("name");
+  const statementOf = (one: Answer) => ({ approver: one.text("approver"), decision: one.text("decision"), signature: one.bytes("signature") });
+  return {
+    id: request.text("id"),
+    key: request.text("key"),
+    subject: {
+      operation: subject.text("operation"),
+      digest: subject.textOrNull("digest") ?? "",
+      size: subject.numberOrNothing("size") ?? 0,
+      ...(name === null ? {} : { name }),
+    },
+    requester: request.text("requester"),
+    reason: request.text("reason"),
+    created: new Date(request.text("created")),
+    expires: new Date(request.text("expires")),
+    state: said.text("state"),
+    threshold: said.number("threshold"),
+    statements: said.list("statements", statementOf),
+    request: request.json(),
   };
 }
 
@@ -336,11 +445,21 @@ export function refusalOf(said: Answer, status = 200, requestId?: string): KmsEr
 }
 
 /** The request that creates a key. */
-export function newKeyText({ signsDigests, rotation, ...same }: NewKey): object {
+export function newKeyText({ signsDigests, rotation, approvalRule, ...same }: NewKey): object {
   return {
     ...same,
+    ...(approvalRule === undefined ? {} : { approval_rule: approvalRuleText(approvalRule) }),
     ...(signsDigests === undefined ? {} : { signs_digests: signsDigests }),
     ...(rotation === undefined ? {} : { rotation: { max_age_seconds: rotation.maxAgeSeconds, max_uses: rotation.maxUses } }),
+  };
+}
+
+function approvalRuleText({ threshold, approvers, maxSeconds, requesterMayApprove }: ApprovalRule): object {
+  return {
+    threshold,
+    approvers: approvers.map(({ name, publicKey }) => ({ name, public_key: base64(publicKey) })),
+    max_seconds: maxSeconds,
+    requester_may_approve: requesterMayApprove,
   };
 }
 

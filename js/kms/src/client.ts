@@ -2,6 +2,9 @@
 
 import {
   Answer,
+  type Approval,
+  approvalOf,
+  type ApprovalSubject,
   type AuditEntry,
   base64,
   type Ciphertext,
@@ -86,6 +89,35 @@ export interface SignatureOptions extends CallOptions {
   hash?: "sha256" | "sha384" | "sha512";
   /** For RSA. The salt of PSS is as long as the digest. */
   padding?: "pss" | "pkcs1v15";
+}
+
+/** The settings of a call that signs. */
+export interface SignOptions extends SignatureOptions {
+  /** The id of an approved request of this caller, for a key that is used with approvals. */
+  approval?: string;
+}
+
+/** The settings of a call that decrypts. */
+export interface DecryptOptions extends EncryptionOptions, CallOptions {
+  /** The id of an approved request of this caller, for a key that is used with approvals. */
+  approval?: string;
+}
+
+/** A request for approval to make. */
+export interface NewApproval {
+  key: string;
+  subject: ApprovalSubject;
+  /** Why, in one line. Approvers and the audit log see it. */
+  reason: string;
+  /** For how long the request counts; as long as the key's rule says when absent. */
+  expiresInSeconds?: number;
+}
+
+/** An approver: their name, and what signs with their key of Ed25519. */
+export interface Decider {
+  /** The name in the key's rule. */
+  approver: string;
+  sign: (bytes: Uint8Array<ArrayBuffer>) => Uint8Array | Promise<Uint8Array>;
 }
 
 /** The settings of a call that signs a JWT. */
@@ -257,8 +289,8 @@ export class Client {
   }
 
   /** Signs a message with the latest version of a key. */
-  async sign(key: string, message: Uint8Array, options?: SignatureOptions): Promise<Signature> {
-    const body = { message: base64(message), hash: options?.hash, padding: options?.padding };
+  async sign(key: string, message: Uint8Array, options?: SignOptions): Promise<Signature> {
+    const body = { message: base64(message), hash: options?.hash, padding: options?.padding, approval: options?.approval };
     return signatureOf(await this.#call({ method: "POST", path: pathOf(key, "/sign"), body, effect: "reads" }, options));
   }
 
@@ -311,8 +343,8 @@ export class Client {
    * whether the ciphertext was changed, or belongs to another key, version, context or associated
    * data.
    */
-  async decrypt(key: string, ciphertext: Uint8Array, options?: EncryptionOptions & CallOptions): Promise<Plaintext> {
-    const body = decryptText({ ...options, ciphertext });
+  async decrypt(key: string, ciphertext: Uint8Array, options?: DecryptOptions): Promise<Plaintext> {
+    const body = { ...decryptText({ ...options, ciphertext }), approval: options?.approval };
     return plaintextOf(await this.#call({ method: "POST", path: pathOf(key, "/decrypt"), body, effect: "reads" }, options));
   }
 
@@ -393,6 +425,44 @@ export class Client {
     const body = { public_key: { format: "der", data: base64(peer) } };
     const path = pathOf(key, "/derive-shared-secret");
     return (await this.#call({ method: "POST", path, body, effect: "reads" }, options)).bytes("shared_secret");
+  }
+
+  /**
+   * Requests the approvals that one use of a key needs. When enough people have approved, the same
+   * caller signs or decrypts, with the id as `approval`.
+   */
+  async requestApproval({ key, subject, reason, expiresInSeconds }: NewApproval, options?: CallOptions): Promise<Approval> {
+    const body = { key, subject, reason, expires_in_seconds: expiresInSeconds };
+    return approvalOf(await this.#call({ method: "POST", path: "/api/v1/approvals", body, effect: "reads" }, options));
+  }
+
+  /** The requests that have not expired, about keys that the caller may read, the oldest first. */
+  async approvals(options?: CallOptions): Promise<Approval[]> {
+    return (await this.#call({ method: "GET", path: "/api/v1/approvals", effect: "reads" }, options)).list("approvals", approvalOf);
+  }
+
+  /** Reads a request for approval. */
+  async approval(id: string, options?: CallOptions): Promise<Approval> {
+    return approvalOf(await this.#call({ method: "GET", path: approvalPath(id), effect: "reads" }, options));
+  }
+
+  /**
+   * Approves a request in the name of an approver, whose key signs the whole request. Compare
+   * `subject` with a copy of your own before.
+   */
+  async approve(request: Approval, decider: Decider, options?: CallOptions): Promise<Approval> {
+    return this.#decide("approve", request, decider, options);
+  }
+
+  /** Rejects a request in the name of an approver. */
+  async reject(request: Approval, decider: Decider, options?: CallOptions): Promise<Approval> {
+    return this.#decide("reject", request, decider, options);
+  }
+
+  async #decide(decision: string, { id, request }: Approval, { approver, sign }: Decider, options?: CallOptions): Promise<Approval> {
+    const signed = new TextEncoder().encode(`bulla approval\0v1\0${decision}\0${request}`);
+    const body = { approver, signature: base64(await sign(signed)) };
+    return approvalOf(await this.#call({ method: "POST", path: approvalPath(id, `/${decision}`), body, effect: "reads" }, options));
   }
 
   /** Makes up to 65,536 random bytes, from the service's operating system. */
@@ -633,6 +703,10 @@ function closed(): KmsError {
 
 function pathOf(key: string, part = ""): string {
   return `/api/v1/keys/${encodeURIComponent(key)}${part}`;
+}
+
+function approvalPath(id: string, part = ""): string {
+  return `/api/v1/approvals/${encodeURIComponent(id)}${part}`;
 }
 
 /** 128 random bits. */

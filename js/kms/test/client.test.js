@@ -89,6 +89,12 @@ test("a call encrypts its argument, also if its options are an item of a batch",
   assert.deepEqual(requests[0]?.body, { plaintext: "AQID", associated_data: "AQID" });
 });
 
+test("a decryption names its approval", async () => {
+  const { client, requests } = await answering(answer({ key: "k", version: 1, plaintext: "" }));
+  await client.decrypt("orders", Uint8Array.of(1, 2), { approval: "id", context: Uint8Array.of(3) });
+  assert.deepEqual(requests[0]?.body, { ciphertext: "AQI=", context: "Aw==", approval: "id" });
+});
+
 test("only what may help is repeated", async () => {
   const missing = answer({ code: "key_not_found", message: "no", retryable: false }, 404);
   /** @type {[string, (client: Client) => Promise<unknown>, Handler[], number, string][]} */

@@ -116,6 +116,38 @@ test("a secret is derived with the public key of a peer", async () => {
   await assert.rejects(client.deriveSharedSecret(key.id, message), { code: "invalid_public_key" });
 });
 
+// The signed request has characters that JSON may write in two ways.
+test("a key is used with approvals", async () => {
+  const people = await Promise.all(["ann", "bob"].map(async (approver) => {
+    const pair = await crypto.subtle.generateKey("Ed25519", false, ["sign", "verify"]);
+    const publicKey = new Uint8Array(await crypto.subtle.exportKey("raw", pair.publicKey));
+    const sign = async (/** @type {Uint8Array<ArrayBuffer>} */ bytes) => new Uint8Array(await crypto.subtle.sign("Ed25519", pair.privateKey, bytes));
+    return { approver, publicKey, sign };
+  }));
+  const [ann, bob] = people;
+  assert.ok(ann && bob);
+  const approvalRule = { threshold: 2, approvers: people.map(({ approver, publicKey }) => ({ name: approver, publicKey })), maxSeconds: 3600 };
+  const key = await client.createKey({ approvalRule });
+  assert.deepEqual(key.approvalRule, { ...approvalRule, requesterMayApprove: false });
+  const hello = new TextEncoder().encode("hello");
+  const subject = /** @type {const} */ ({ operation: "sign", digest: "ea8f163db38682925e4491c5e58d4bb3506ef8c14eb78a86e908c5624a67200f", size: 5, name: "é&.txt" });
+  await assert.rejects(client.sign(key.id, hello), { code: "approval_required" });
+  const request = await client.requestApproval({ key: key.id, subject, reason: "why \"not\" \\ é<&>\u{7f510}", expiresInSeconds: 90 });
+  assert.deepEqual([request.state, request.threshold, request.subject], ["waiting", 2, subject]);
+  assert.equal(request.expires.getTime() - request.created.getTime(), 90_000);
+  await assert.rejects(client.approve(request, { approver: "ann", sign: bob.sign }), { code: "forbidden" });
+  await client.approve(request, ann);
+  await assert.rejects(client.sign(key.id, hello, { approval: request.id }), { code: "approval_required" });
+  assert.equal((await client.approve(request, bob)).state, "approved");
+  const made = await client.sign(key.id, hello, { approval: request.id });
+  assert.equal(await client.verify(made.key, hello, made.signature), true);
+  await assert.rejects(client.sign(key.id, hello, { approval: request.id }), { code: "approval_required" });
+  assert.equal((await client.approval(request.id)).state, "used");
+  const refused = await client.requestApproval({ key: key.id, subject, reason: "again" });
+  assert.equal((await client.reject(refused, ann)).state, "rejected");
+  assert.ok((await client.approvals()).some(({ id }) => id === refused.id));
+});
+
 test("MACs are made and verified, and random bytes are made", async () => {
   for (const [algorithm, length] of /** @type {const} */ ([["hmac-sha256", 32], ["hmac-sha384", 48], ["hmac-sha512", 64], ["blake3", 32]])) {
     const key = await client.createKey({ algorithm });

@@ -288,6 +288,12 @@ def test_entries_of_the_audit_log_are_one_sequence_from_any_number_on() -> None:
     assert service.requests[0].url.raw_path == b"/api/v1/audit-log/entries?limit=1000"
 
 
+def test_a_decryption_names_its_approval() -> None:
+    service = Service(says({"key": "k", "version": 1, "plaintext": ""}))
+    service.client.decrypt("orders", b"\1\2", context=b"\3", approval="id")
+    assert json.loads(service.requests[0].content) == {"ciphertext": "AQI=", "context": "Aw==", "approval": "id"}
+
+
 def test_a_key_is_created_as_asked() -> None:
     service = Service(creates)
     service.client.create_key(label="l", algorithm="ecdsa-p256", signs_digests=True, rotation=Rotation(max_uses=5))

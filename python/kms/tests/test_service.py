@@ -6,11 +6,16 @@ import asyncio
 import json
 import os
 from base64 import urlsafe_b64decode
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bulla_kms import (
+    ApprovalRule,
+    ApprovalSubject,
+    Approver,
     AsyncClient,
     Ciphertext,
     Client,
@@ -73,6 +78,43 @@ def test_a_key_of_rsa_signs_as_the_caller_says() -> None:
             return await client.verify(made.key, MESSAGE, made.signature, hash="sha512", padding="pss")
 
     assert asyncio.run(work())
+
+
+def test_a_key_is_used_with_approvals() -> None:
+    anns, bobs = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
+    approvers = tuple(
+        Approver(name, key.public_key().public_bytes_raw()) for name, key in (("ann", anns), ("bob", bobs))
+    )
+    rule = ApprovalRule(2, approvers, timedelta(hours=1))
+    # The BLAKE3 digest of the message. The signed request has characters that JSON may write in two ways.
+    message, digest = b"hello", "ea8f163db38682925e4491c5e58d4bb3506ef8c14eb78a86e908c5624a67200f"
+    subject = ApprovalSubject("sign", digest, len(message), "é&.txt")
+
+    def refused(act: Callable[[], object], code: Code) -> None:
+        with pytest.raises(KmsError) as caught:
+            act()
+        assert caught.value.code == code
+
+    with Client(ADDRESS, token=TOKEN) as client:
+        key = client.create_key(approval_rule=rule)
+        assert key.approval_rule == rule
+        refused(lambda: client.sign(key.id, message), Code.APPROVAL_REQUIRED)
+        reason, lifetime = "why \"not\" \\ é<&>\U0007f510", timedelta(seconds=90)
+        request = client.request_approval(key.id, subject, reason, lifetime=lifetime)
+        assert (request.state, request.subject, request.reason) == ("waiting", subject, reason)
+        assert request.expires - request.created == lifetime
+        refused(lambda: client.approve(request, "ann", bobs.sign), Code.FORBIDDEN)
+        client.approve(request, "ann", anns.sign)
+        refused(lambda: client.sign(key.id, message, approval=request.id), Code.APPROVAL_REQUIRED)
+        approved = client.approve(request, "bob", bobs.sign)
+        assert approved.state == "approved" and [one.approver for one in approved.statements] == ["ann", "bob"]
+        made = client.sign(key.id, message, approval=request.id)
+        assert client.verify(made.key, message, made.signature)
+        refused(lambda: client.sign(key.id, message, approval=request.id), Code.APPROVAL_REQUIRED)
+        assert client.approval(request.id).state == "used"
+        again = client.request_approval(key.id, subject, "again")
+        assert client.reject(again, "bob", bobs.sign).state == "rejected"
+        assert again.id in [one.id for one in client.approvals()]
 
 
 def test_a_jwt_is_signed() -> None:

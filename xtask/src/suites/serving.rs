@@ -57,7 +57,7 @@ impl<'a> Prepared<'a> {
 
     /// Does the same with settings, by the names of their variables.
     pub(super) fn serve_with(&self, operations: &[&str], settings: &[(&str, &str)]) -> Result<Serving> {
-        let mut new = vec!["token", "new", "--expires", "1h"];
+        let mut new = vec!["token", "new", "--expires", "1h", "--holder", "clients"];
         new.extend(operations.iter().flat_map(|operation| ["--operation", operation]));
         let token = self.run(&new)?.trim().to_owned();
         let mut serve = self.serve_command();

@@ -20,6 +20,11 @@ from ._async_client import AsyncClient
 from ._client import Client
 from ._error import BatchError, Code, KmsError
 from ._model import (
+    Approval,
+    ApprovalRule,
+    ApprovalStatement,
+    ApprovalSubject,
+    Approver,
     AuditEntry,
     Ciphertext,
     DataKey,
@@ -43,6 +48,11 @@ from ._model import (
 )
 
 __all__ = [
+    "Approval",
+    "ApprovalRule",
+    "ApprovalStatement",
+    "ApprovalSubject",
+    "Approver",
     "AsyncClient",
     "AuditEntry",
     "BatchError",

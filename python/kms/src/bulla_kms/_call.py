@@ -18,6 +18,9 @@ import httpx
 from ._error import Code, KmsError
 from ._model import (
     Answer,
+    Approval,
+    ApprovalRule,
+    ApprovalSubject,
     AuditEntry,
     Ciphertext,
     DataKey,
@@ -36,6 +39,7 @@ from ._model import (
     Verdict,
     VerifyItem,
     VerifyMacItem,
+    approval_of,
     ciphertext_of,
     data_key_of,
     entry_of,
@@ -99,6 +103,7 @@ def create_key(
     signs_digests: bool,
     derivation: str | None,
     rotation: Rotation | None,
+    approval_rule: ApprovalRule | None,
     backend: str | None,
 ) -> Call[Key]:
     """Makes a key."""
@@ -110,6 +115,8 @@ def create_key(
         body["signs_digests"] = True
     if rotation is not None:
         body["rotation"] = rotation.to_json()
+    if approval_rule is not None:
+        body["approval_rule"] = approval_rule.to_json()
     return changing("POST", "/api/v1/keys", key_of, body)
 
 
@@ -140,9 +147,11 @@ def list_entries(after: int | None) -> Call[tuple[list[AuditEntry], int | None]]
     return Call("GET", path, lambda said: (said.list("entries", entry_of), said.optional("next", int)))
 
 
-def sign(key: str, message: bytes, hash: HashFunction | None, padding: RsaPadding | None) -> Call[Signature]:
+def sign(
+    key: str, message: bytes, hash: HashFunction | None, padding: RsaPadding | None, approval: str | None
+) -> Call[Signature]:
     """Signs a message."""
-    body = {"message": _base64(message), **_scheme_json(hash, padding)}
+    body = {"message": _base64(message), **_scheme_json(hash, padding), **_approval_json(approval)}
     return Call("POST", _path(key, "/sign"), signature_of, body)
 
 
@@ -183,9 +192,10 @@ def encrypt(key: str, item: EncryptItem) -> Call[Ciphertext]:
     return Call("POST", _path(key, "/encrypt"), ciphertext_of, _encrypt_json(item))
 
 
-def decrypt(key: str, item: DecryptItem) -> Call[Plaintext]:
+def decrypt(key: str, item: DecryptItem, approval: str | None) -> Call[Plaintext]:
     """Decrypts a ciphertext."""
-    return Call("POST", _path(key, "/decrypt"), plaintext_of, _decrypt_json(item))
+    body = {**_decrypt_json(item), **_approval_json(approval)}
+    return Call("POST", _path(key, "/decrypt"), plaintext_of, body)
 
 
 def rewrap(key: str, item: DecryptItem) -> Call[Ciphertext]:
@@ -220,6 +230,31 @@ def derive_shared_secret(key: str, peer: bytes) -> Call[bytes]:
     """Derives a shared secret."""
     body = {"public_key": {"format": "der", "data": _base64(peer)}}
     return Call("POST", _path(key, "/derive-shared-secret"), lambda said: said.bytes("shared_secret"), body)
+
+
+def request_approval(key: str, subject: ApprovalSubject, reason: str, lifetime: timedelta | None) -> Call[Approval]:
+    """Requests approvals."""
+    body: dict[str, Any] = {"key": key, "subject": subject.to_json(), "reason": reason}
+    if lifetime is not None:
+        body["expires_in_seconds"] = lifetime // timedelta(seconds=1)
+    return Call("POST", "/api/v1/approvals", approval_of, body)
+
+
+def list_approvals() -> Call[list[Approval]]:
+    """Reads the requests for approval."""
+    return Call("GET", "/api/v1/approvals", lambda said: said.list("approvals", approval_of))
+
+
+def read_approval(id: str) -> Call[Approval]:
+    """Reads a request for approval."""
+    return Call("GET", _approval_path(id), approval_of)
+
+
+def decide(decision: str, request: Approval, approver: str, sign: Callable[[bytes], bytes]) -> Call[Approval]:
+    """Approves or rejects a request."""
+    signature = sign(b"bulla approval\0v1\0" + decision.encode() + b"\0" + request.request.encode())
+    body = {"approver": approver, "signature": _base64(signature)}
+    return Call("POST", _approval_path(request.id, f"/{decision}"), approval_of, body)
 
 
 def random_bytes(length: int) -> Call[bytes]:
@@ -262,6 +297,10 @@ def _scheme_json(hash: HashFunction | None, padding: RsaPadding | None) -> dict[
     return {name: value for name, value in given.items() if value is not None}
 
 
+def _approval_json(approval: str | None) -> dict[str, str]:
+    return {} if approval is None else {"approval": approval}
+
+
 def _encrypt_json(item: EncryptItem) -> dict[str, Any]:
     return {"plaintext": _base64(item.plaintext), **_options_json(item.associated_data, item.context)}
 
@@ -299,6 +338,10 @@ def _results(count: int, read: Callable[[Answer], T]) -> Callable[[Answer], list
 
 def _path(key: str, part: str = "") -> str:
     return f"/api/v1/keys/{quote(key, safe='')}{part}"
+
+
+def _approval_path(id: str, part: str = "") -> str:
+    return f"/api/v1/approvals/{quote(id, safe='')}{part}"
 
 
 def _base64(data: bytes) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -17,6 +17,9 @@ from . import _call
 from ._call import Call, address_of, error_of, headers_of, pause_before, result_of
 from ._error import BatchError, KmsError
 from ._model import (
+    Approval,
+    ApprovalRule,
+    ApprovalSubject,
     AuditEntry,
     Ciphertext,
     DataKey,
@@ -122,6 +125,7 @@ class Client:
         signs_digests: bool = False,
         derivation: str | None = None,
         rotation: Rotation | None = None,
+        approval_rule: ApprovalRule | None = None,
         backend: str | None = None,
     ) -> Key:
         """Makes a key with its version 1: of Ed25519, unless `algorithm` names another one.
@@ -136,6 +140,7 @@ class Client:
             derivation: for a key that encrypts, `per_context` or `convergent` derives the key that
                 encrypts from the context of each call; it cannot be changed later
             rotation: when the service rotates it by itself
+            approval_rule: who must approve each use of it; such a key never loses its rule
             backend: what makes and keeps the private keys: `pkcs11` is the device with which the
                 service was started, `group` the nodes of its settings, of which none has the whole
                 key
@@ -148,6 +153,7 @@ class Client:
             signs_digests=signs_digests,
             derivation=derivation,
             rotation=rotation,
+            approval_rule=approval_rule,
             backend=backend,
         )
         return self._make(call)
@@ -195,14 +201,22 @@ class Client:
         return self._make(_call.set_enabled(key, False))
 
     def sign(
-        self, key: str, message: bytes, *, hash: HashFunction | None = None, padding: RsaPadding | None = None
+        self,
+        key: str,
+        message: bytes,
+        *,
+        hash: HashFunction | None = None,
+        padding: RsaPadding | None = None,
+        approval: str | None = None,
     ) -> Signature:
         """Signs a message with the latest version of a key.
 
         `hash` and `padding` are for keys of ECDSA and RSA. Without them, they are the hash function
         of the curve, `sha256` for RSA, and `pss`.
+        `approval` is the id of an approved request of this caller, for a key that is used with
+        approvals.
         """
-        return self._make(_call.sign(key, message, hash, padding))
+        return self._make(_call.sign(key, message, hash, padding, approval))
 
     def verify(
         self,
@@ -264,14 +278,22 @@ class Client:
         return self._make(_call.encrypt(key, EncryptItem(plaintext, associated_data, context)))
 
     def decrypt(
-        self, key: str, ciphertext: bytes, *, associated_data: bytes = b"", context: bytes = b""
+        self,
+        key: str,
+        ciphertext: bytes,
+        *,
+        associated_data: bytes = b"",
+        context: bytes = b"",
+        approval: str | None = None,
     ) -> Plaintext:
         """Decrypts a ciphertext of any version of a key.
 
         `Code.INVALID_CIPHERTEXT` does not say whether the ciphertext was changed, or belongs to
         another key, version, context or associated data.
+        `approval` is the id of an approved request of this caller, for a key that is used with
+        approvals.
         """
-        return self._make(_call.decrypt(key, DecryptItem(ciphertext, associated_data, context)))
+        return self._make(_call.decrypt(key, DecryptItem(ciphertext, associated_data, context), approval))
 
     def rewrap(
         self, key: str, ciphertext: bytes, *, associated_data: bytes = b"", context: bytes = b""
@@ -318,6 +340,44 @@ class Client:
             peer: the peer's public key as DER of a SubjectPublicKeyInfo
         """
         return self._make(_call.derive_shared_secret(key, peer))
+
+    def request_approval(
+        self, key: str, subject: ApprovalSubject, reason: str, *, lifetime: timedelta | None = None
+    ) -> Approval:
+        """Requests the approvals that one use of a key needs.
+
+        When enough people have approved, the same caller signs or decrypts, with `Approval.id`.
+
+        Args:
+            key: the key
+            subject: what it is to be used for
+            reason: why, in one line; approvers and the audit log see it
+            lifetime: for how long the request counts, in whole seconds; as long as the key's rule
+                says if it is None
+        """
+        return self._make(_call.request_approval(key, subject, reason, lifetime))
+
+    def approvals(self) -> list[Approval]:
+        """The requests that have not expired, about keys that the caller may read, the oldest first."""
+        return self._make(_call.list_approvals())
+
+    def approval(self, id: str) -> Approval:
+        """Reads a request for approval."""
+        return self._make(_call.read_approval(id))
+
+    def approve(self, request: Approval, approver: str, sign: Callable[[bytes], bytes]) -> Approval:
+        """Approves a request in the name of an approver.
+
+        Args:
+            request: a request whose `subject` you have compared with a copy of your own
+            approver: the name in the key's rule
+            sign: signs bytes with the approver's key of Ed25519
+        """
+        return self._make(_call.decide("approve", request, approver, sign))
+
+    def reject(self, request: Approval, approver: str, sign: Callable[[bytes], bytes]) -> Approval:
+        """Rejects a request in the name of an approver, as `approve` approves it."""
+        return self._make(_call.decide("reject", request, approver, sign))
 
     def random(self, length: int) -> bytes:
         """Makes up to 65,536 random bytes, from the service's operating system."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from base64 import b64decode
+import json
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -31,6 +32,89 @@ class Rotation:
         seconds = None if self.max_age is None else int(self.max_age.total_seconds())
         named = {"max_age_seconds": seconds, "max_uses": self.max_uses}
         return {name: value for name, value in named.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Approver:
+    """A person whose approval counts."""
+
+    name: str
+    """The name by which the service knows the person: the holder of their tokens."""
+    public_key: bytes
+    """The key of Ed25519 that signs their approvals: 32 bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRule:
+    """Who must approve each use of a key."""
+
+    threshold: int
+    """How many people must approve."""
+    approvers: tuple[Approver, ...]
+    max_age: timedelta
+    """For how long approvals count after the request was made, in whole seconds."""
+    requester_may_approve: bool = False
+    """Whether the person who made a request may be one of those who approve it."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The rule as the service reads it."""
+        approvers = [{"name": one.name, "public_key": b64encode(one.public_key).decode()} for one in self.approvers]
+        seconds = self.max_age // timedelta(seconds=1)
+        named = {"threshold": self.threshold, "approvers": approvers, "max_seconds": seconds}
+        return {**named, "requester_may_approve": True} if self.requester_may_approve else named
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalSubject:
+    """What a key is to be used for, once."""
+
+    operation: str
+    """`sign` or `decrypt`."""
+    digest: str
+    """The BLAKE3 digest of the message or the ciphertext: 64 hexadecimal digits."""
+    size: int
+    """Its length in bytes."""
+    name: str | None = None
+    """The name of the file, if the message is one. Nobody can check it."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The subject as the service reads it."""
+        named = {"operation": self.operation, "digest": self.digest, "size": self.size}
+        return named if self.name is None else {**named, "name": self.name}
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalStatement:
+    """What an approver said."""
+
+    approver: str
+    decision: str
+    """`approve` or `reject`."""
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """A request for approval, and who has decided about it."""
+
+    id: str
+    """What `sign` and `decrypt` take as `approval`."""
+    key: str
+    """The key version to use."""
+    subject: ApprovalSubject
+    requester: str
+    reason: str
+    """Why, in the words of the requester."""
+    created: datetime
+    expires: datetime
+    state: str
+    """`waiting`, `approved`, `rejected` or `used`."""
+    threshold: int
+    """How many people must approve."""
+    statements: tuple[ApprovalStatement, ...]
+    """The decisions, the first one first."""
+    request: str = field(repr=False)
+    """What approvers sign: the request as the service wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +154,8 @@ class Key:
     derivation: str
     """`none`; `per_context` or `convergent` for a key that encrypts with keys derived from a context."""
     rotation: Rotation
+    approval_rule: ApprovalRule | None
+    """Who must approve each use of the key; None if nobody must."""
     latest_version: int
     """The number of the version that signs, encrypts or makes MACs."""
     versions: tuple[KeyVersion, ...]
@@ -305,6 +391,14 @@ class Answer:
         """The objects in a list."""
         return [read(Answer(item)) for item in self.get(name, list)]
 
+    def present(self, name: str) -> Answer:
+        """An object in the object."""
+        return Answer(self._fields.get(name))
+
+    def json(self) -> str:
+        """The object as JSON without white space, its fields in the order of the answer."""
+        return json.dumps(self._fields, ensure_ascii=False, separators=(",", ":"))
+
     def part(self, name: str) -> Answer | None:
         """An object in the object, if it is there."""
         value = self._fields.get(name)
@@ -333,9 +427,48 @@ def key_of(said: Answer) -> Key:
         minimum_version=said.get("minimum_version", int),
         derivation=said.optional("derivation", str) or "none",
         rotation=Rotation(None if seconds is None else timedelta(seconds=seconds), uses),
+        approval_rule=approval_rule_of(said.part("approval_rule")),
         latest_version=said.get("head", int),
         versions=tuple(said.list("versions", version_of)),
     )
+
+
+def approval_rule_of(said: Answer | None) -> ApprovalRule | None:
+    """The rule of a key, if it has one."""
+    if said is None:
+        return None
+    approvers = said.list("approvers", lambda one: Approver(one.get("name", str), one.bytes("public_key")))
+    max_age = timedelta(seconds=said.get("max_seconds", int))
+    return ApprovalRule(said.get("threshold", int), tuple(approvers), max_age, said.is_true("requester_may_approve"))
+
+
+def approval_of(said: Answer) -> Approval:
+    """A request for approval."""
+    request = said.present("request")
+    subject = request.present("subject")
+    return Approval(
+        id=request.get("id", str),
+        key=request.get("key", str),
+        subject=ApprovalSubject(
+            operation=subject.get("operation", str),
+            digest=subject.optional("digest", str) or "",
+            size=subject.optional("size", int) or 0,
+            name=subject.optional("name", str),
+        ),
+        requester=request.get("requester", str),
+        reason=request.get("reason", str),
+        created=request.present_time("created"),
+        expires=request.present_time("expires"),
+        state=said.get("state", str),
+        threshold=said.get("threshold", int),
+        statements=tuple(said.list("statements", statement_of)),
+        request=request.json(),
+    )
+
+
+def statement_of(said: Answer) -> ApprovalStatement:
+    """What an approver said."""
+    return ApprovalStatement(said.get("approver", str), said.get("decision", str), said.bytes("signature"))
 
 
 def version_of(said: Answer) -> KeyVersion:
