@@ -4,8 +4,9 @@
 //! again as a process with that variable, and has its tokens for itself.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use bulla_kms::pkcs11::{DeviceConfig, PinSource};
 
@@ -15,6 +16,10 @@ use super::child::again;
 pub(crate) const MODULE: &str = "/usr/lib/softhsm/libsofthsm2.so";
 pub(crate) const LABEL: &str = "bulla test";
 pub(crate) const PIN: &str = "a pin of 14 ch";
+
+/// How often SoftHSM 2.6.1 may die in a test: it does so now and then when several threads use it,
+/// and when the process ends (its issues 635 and 688). The failure of a test is none of these.
+const ATTEMPTS: usize = 3;
 
 const FOLDER: &str = "BULLA_KMS_TEST_SOFTHSM";
 const CONFIGURATION: &str = "SOFTHSM2_CONF";
@@ -27,6 +32,22 @@ pub(crate) fn with_token(test: &str, body: impl FnOnce(&Hsm)) {
     if let Some(folder) = std::env::var_os(FOLDER) {
         return body(&Hsm(folder.into()));
     }
+    for _ in 0..ATTEMPTS {
+        let output = with_new_token(test);
+        let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        match output.status.signal() {
+            Some(signal) => eprintln!("{test}: SoftHSM died of signal {signal}\n{}\n{}", said[0], said[1]),
+            None => {
+                let passed = output.status.success() && said[0].contains("1 passed");
+                return assert!(passed, "{}\n{}", said[0], said[1]);
+            }
+        }
+    }
+    panic!("{test}: SoftHSM died {ATTEMPTS} times");
+}
+
+/// Starts the test again, with one token.
+fn with_new_token(test: &str) -> Output {
     let folder = tempfile::tempdir().unwrap();
     let hsm = Hsm(folder.path().to_owned());
     fs::create_dir(hsm.tokens()).unwrap();
@@ -35,10 +56,7 @@ pub(crate) fn with_token(test: &str, body: impl FnOnce(&Hsm)) {
         format!("directories.tokendir = {tokens}\nobjectstore.backend = file\nlog.level = ERROR\n");
     fs::write(hsm.configuration(), configuration).unwrap();
     hsm.make_token(LABEL);
-    let output =
-        again(test).env(FOLDER, folder.path()).env(CONFIGURATION, hsm.configuration()).output().unwrap();
-    let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    assert!(output.status.success() && said[0].contains("1 passed"), "{}\n{}", said[0], said[1]);
+    again(test).env(FOLDER, folder.path()).env(CONFIGURATION, hsm.configuration()).output().unwrap()
 }
 
 impl Hsm {
