@@ -3,7 +3,12 @@
 //!
 //! Decoding accepts exactly the output of encoding, so that no text has two forms.
 
+use std::fmt;
+use std::marker::PhantomData;
+use std::str::FromStr;
+
 use base64ct::{Base64, Encoding};
+use serde::de::Visitor;
 
 pub(crate) fn base64(bytes: &[u8]) -> String {
     Base64::encode_string(bytes)
@@ -47,6 +52,21 @@ pub(crate) fn is_deceptive(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// Reads a value from its text form, without a copy of the text.
+pub(crate) struct TextVisitor<T>(pub(crate) PhantomData<T>);
+
+impl<T: FromStr<Err: fmt::Display>> Visitor<'_> for TextVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<T, E> {
+        text.parse().map_err(E::custom)
+    }
+}
+
 /// Implements serde by the text form, through `Display` and `FromStr`.
 macro_rules! serde_as_text {
     ($($name:ty),+) => {$(
@@ -58,7 +78,7 @@ macro_rules! serde_as_text {
 
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-                <String as serde::Deserialize>::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+                deserializer.deserialize_str($crate::encoding::TextVisitor(std::marker::PhantomData))
             }
         }
     )+};

@@ -131,6 +131,13 @@ impl KeyId {
         self.uuid
     }
 
+    /// Whether `text` is the text form of this name.
+    pub(crate) fn has_text(&self, text: &str) -> bool {
+        let mut uuid = Uuid::encode_buffer();
+        let uuid: &str = self.uuid.hyphenated().encode_lower(&mut uuid);
+        text.split('/').eq([self.tenant.as_str(), self.purpose.as_str(), self.algorithm.as_str(), uuid])
+    }
+
     /// One version of the key.
     pub fn version(&self, version: NonZeroU32) -> KeyVersionId {
         KeyVersionId { key_id: self.clone(), version }

@@ -1,6 +1,7 @@
 //! Public keys, for verification without a keystore.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::algorithm::Algorithm;
 use crate::backend::{Backends, Encapsulated, EncodedKey, Prepared, VerifyRequest};
-use crate::encoding::{self, serde_as_text};
+use crate::encoding::{self, TextVisitor, serde_as_text};
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyVersionId;
 use crate::key_signature::Verdict;
@@ -60,8 +61,15 @@ impl PublicKey {
     pub(crate) fn deserialize_trusted<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<Self>, D::Error> {
-        let (algorithm, bytes) =
-            parse(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)?;
+        /// The parts of the text.
+        struct Parts(Algorithm, Vec<u8>);
+        impl FromStr for Parts {
+            type Err = KmsError;
+            fn from_str(text: &str) -> Result<Self> {
+                parse(text).map(|(algorithm, bytes)| Self(algorithm, bytes))
+            }
+        }
+        let Parts(algorithm, bytes) = deserializer.deserialize_str(TextVisitor(PhantomData))?;
         Ok(Some(Self(Arc::new(EncodedKey::new(algorithm, &bytes, decode)))))
     }
 

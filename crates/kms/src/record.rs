@@ -245,8 +245,13 @@ impl KeyRecord {
 
     /// The ids of the versions whose private keys the store holds.
     pub(crate) fn held(&self) -> impl Iterator<Item = KeyVersionId> {
+        self.held_numbers().map(|number| self.key.version(number))
+    }
+
+    /// The numbers of the versions whose private keys the store holds.
+    pub(crate) fn held_numbers(&self) -> impl Iterator<Item = NonZeroU32> {
         let numbered = (1..).filter_map(NonZeroU32::new).zip(&self.versions);
-        numbered.filter(|(_, version)| version.is_held()).map(|(number, _)| self.key.version(number))
+        numbered.filter(|(_, version)| version.is_held()).map(|(number, _)| number)
     }
 }
 

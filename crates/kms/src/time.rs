@@ -1,13 +1,14 @@
 //! Points in time, to the millisecond.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
+use time::{Date, Month, OffsetDateTime};
 
+use crate::encoding::TextVisitor;
 use crate::error::{Code, KmsError, Result};
 
 /// A point in time: milliseconds since 1970-01-01T00:00:00Z, up to the end of the year 9998.
@@ -91,11 +92,32 @@ impl FromStr for Timestamp {
                 "not a time of the form 2026-01-31T09:30:00.000Z (RFC 3339, UTC, milliseconds)",
             )
         };
-        let time = OffsetDateTime::parse(text, &Rfc3339).map_err(|_| error())?;
-        let millis = u64::try_from(time.unix_timestamp_nanos() / 1_000_000).map_err(|_| error())?;
-        let time = Self::from_unix_millis(millis)?;
-        if time.to_string() == text { Ok(time) } else { Err(error()) }
+        let millis = millis_of(text.as_bytes()).ok_or_else(error)?;
+        Self::from_unix_millis(millis)
     }
+}
+
+/// Milliseconds since 1970. A keystore reads as many times as it has keys, and a parser of every
+/// form of RFC 3339 would take ten times as long for this one.
+fn millis_of(text: &[u8]) -> Option<u64> {
+    let (date, time) = text.split_first_chunk::<10>()?;
+    let [y0, y1, y2, y3, b'-', mo0, mo1, b'-', d0, d1] = date else { return None };
+    let [b'T', h0, h1, b':', mi0, mi1, b':', s0, s1, b'.', ms0, ms1, ms2, b'Z'] = time else { return None };
+    let two = |tens, ones| u8::try_from(number([tens, ones])?).ok();
+    let month = Month::try_from(two(mo0, mo1)?).ok()?;
+    let date = Date::from_calendar_date(number([y0, y1, y2, y3])?.into(), month, two(d0, d1)?).ok()?;
+    let (hour, minute, second) = (two(h0, h1)?, two(mi0, mi1)?, two(s0, s1)?);
+    let time = date.with_hms_milli(hour, minute, second, number([ms0, ms1, ms2])?).ok()?;
+    u64::try_from(time.assume_utc().unix_timestamp_nanos() / 1_000_000).ok()
+}
+
+/// The number that at most four decimal digits stand for.
+fn number<const N: usize>(digits: [&u8; N]) -> Option<u16> {
+    const { assert!(N <= 4) };
+    digits.iter().try_fold(0, |number, digit| {
+        let digit = digit.wrapping_sub(b'0');
+        (digit < 10).then(|| 10 * number + u16::from(digit))
+    })
 }
 
 impl Serialize for Timestamp {
@@ -106,7 +128,7 @@ impl Serialize for Timestamp {
 
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        deserializer.deserialize_str(TextVisitor(PhantomData))
     }
 }
 
@@ -159,6 +181,18 @@ mod tests {
             "2026-01-31T09:30:00.000z",
             "2026-01-31T10:30:00.000+01:00",
             "2026-02-30T09:30:00.000Z",
+            "2026-13-01T09:30:00.000Z",
+            "2026-00-01T09:30:00.000Z",
+            "2026-01-00T09:30:00.000Z",
+            "2026-01-31T24:00:00.000Z",
+            "2026-01-31T09:60:00.000Z",
+            "2026-01-31T09:30:60.000Z",
+            "2026-01-31T09:30:0:.000Z",
+            "2026-01-31T09:30:00.0+0Z",
+            "2026-01-31T09:30:00.00/Z",
+            "+026-01-31T09:30:00.000Z",
+            "2026-01-31T09:30:00.000Z0",
+            "9999-01-01T00:00:00.000Z",
             "1969-12-31T23:59:59.999Z",
             " 2026-01-31T09:30:00.000Z",
         ] {

@@ -17,6 +17,10 @@
 
 use std::fmt;
 
+#[cfg(any(feature = "fast", feature = "nist"))]
+use aws_lc_rs::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
+#[cfg(any(feature = "fast", feature = "nist"))]
+use chacha20::{R20, hchacha};
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use zeroize::Zeroizing;
@@ -63,7 +67,8 @@ impl EnvelopeKind {
         }
     }
 
-    fn subject(&self) -> &str {
+    /// The owner of the content.
+    pub(crate) fn subject(&self) -> &str {
         match self {
             Self::RootKey | Self::StoreState => "",
             #[cfg(feature = "soft-seal")]
@@ -84,6 +89,19 @@ impl EnvelopeKind {
         header.extend_from_slice(&length.to_be_bytes());
         header.extend_from_slice(subject.as_bytes());
         header
+    }
+
+    /// Divides the bytes of an envelope of this kind into the header and what follows it. None if
+    /// they begin with another header.
+    fn split_header<'a>(&self, bytes: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+        let subject = self.subject();
+        let (header, rest) = bytes.split_at_checked(FIXED_HEADER_LEN + subject.len())?;
+        let [m0, m1, m2, m3, format, number, high, low, found @ ..] = header else { return None };
+        let length = usize::from(u16::from_be_bytes([*high, *low]));
+        let is_same = [*m0, *m1, *m2, *m3] == *MAGIC
+            && (*format, *number, length) == (FORMAT, self.number(), subject.len())
+            && found == subject.as_bytes();
+        is_same.then_some((header, rest))
     }
 
     fn parse(number: u8, subject: &str) -> Option<Self> {
@@ -114,6 +132,39 @@ impl fmt::Display for EnvelopeKind {
             Self::KeyBackup(tenant) => write!(f, "the backup of a key of {tenant}"),
         }
     }
+}
+
+/// Decrypts by `aws-lc-rs`: a message of a few hundred bytes takes it a quarter of the time. It has
+/// ChaCha20-Poly1305, from which the draft makes XChaCha20-Poly1305 (section 2.3): HChaCha20 of the
+/// key and the nonce's first 16 bytes is the key, and the other 8 bytes are the end of the nonce.
+#[cfg(any(feature = "fast", feature = "nist"))]
+fn decrypt(
+    key: &[u8; 32],
+    nonce: &[u8; NONCE_LEN],
+    header: &[u8],
+    ciphertext: &[u8],
+) -> Option<Zeroizing<Vec<u8>>> {
+    let (text, tag) = ciphertext.split_last_chunk::<TAG_LEN>()?;
+    let (input, end) = nonce.split_first_chunk::<16>()?;
+    let subkey: Zeroizing<[u8; 32]> = Zeroizing::new(hchacha::<R20>(key.into(), input.into()).into());
+    let key = LessSafeKey::new(UnboundKey::new(&CHACHA20_POLY1305, &*subkey).ok()?);
+    let mut nonce = [0; 12];
+    nonce[4..].copy_from_slice(end);
+    let mut plaintext = Zeroizing::new(vec![0; text.len()]);
+    let nonce = Nonce::assume_unique_for_key(nonce);
+    key.open_separate_gather(nonce, Aad::from(header), text, tag, &mut plaintext).ok()?;
+    Some(plaintext)
+}
+
+#[cfg(not(any(feature = "fast", feature = "nist")))]
+fn decrypt(
+    key: &[u8; 32],
+    nonce: &[u8; NONCE_LEN],
+    header: &[u8],
+    ciphertext: &[u8],
+) -> Option<Zeroizing<Vec<u8>>> {
+    let payload = Payload { msg: ciphertext, aad: header };
+    XChaCha20Poly1305::new(key.into()).decrypt(&XNonce::from(*nonce), payload).ok().map(Zeroizing::new)
 }
 
 /// An envelope, taken apart but not opened.
@@ -157,16 +208,14 @@ impl Envelope {
         kind: &EnvelopeKind,
         bytes: &[u8],
     ) -> Result<Option<Zeroizing<Vec<u8>>>> {
-        let header = kind.header();
-        let nonce_and_ciphertext =
-            bytes.strip_prefix(header.as_slice()).and_then(|rest| rest.split_first_chunk::<NONCE_LEN>());
-        let Some((nonce, ciphertext)) = nonce_and_ciphertext else {
+        let parts = kind.split_header(bytes).and_then(|(header, rest)| {
+            rest.split_first_chunk::<NONCE_LEN>().map(|(nonce, ciphertext)| (header, nonce, ciphertext))
+        });
+        let Some((header, nonce, ciphertext)) = parts else {
             // The bytes were encrypted for another kind, or are not an envelope.
             return Self::parse(bytes).map(|_| None);
         };
-        let payload = Payload { msg: ciphertext, aad: &header };
-        let decrypted = XChaCha20Poly1305::new(key.into()).decrypt(&XNonce::from(*nonce), payload);
-        Ok(decrypted.ok().map(Zeroizing::new))
+        Ok(decrypt(key, nonce, header, ciphertext))
     }
 
     pub(crate) fn to_bytes(&self) -> Vec<u8> {

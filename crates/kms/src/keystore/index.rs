@@ -1,6 +1,6 @@
 //! All keys, as one snapshot that never changes: a reader sees the store at one moment.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::num::NonZeroU32;
 use std::ops::Bound;
@@ -22,11 +22,10 @@ use crate::record::{KeyRecord, VersionRecord};
 /// old one.
 #[derive(Clone, Default)]
 pub(super) struct Index {
-    keys: HashTrieMapSync<KeyId, Arc<LoadedKey>>,
-    /// The keys by tenant and label.
-    labels: HashTrieMapSync<(Name, Name), KeyId>,
     /// So that what is done for one tenant does not take longer because others have many keys.
-    tenants: HashTrieMapSync<Name, TenantKeys>,
+    tenants: HashTrieMapSync<Name, Arc<TenantKeys>>,
+    /// The number of keys.
+    len: usize,
     /// The number of the change that led here.
     generation: u64,
     /// The exclusive or of the bindings of all root keys of tokens.
@@ -34,30 +33,144 @@ pub(super) struct Index {
 }
 
 /// The keys of one tenant.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct TenantKeys {
+    /// The keys as they were loaded; empty if the maps were made from others.
+    loaded: Vec<Arc<LoadedKey>>,
+    /// Made from `loaded` when first needed: of ten thousand tenants, few ask for a key in the
+    /// second in which the keystore opens.
+    maps: OnceLock<TenantMaps>,
+}
+
+/// The keys of one tenant by what finds them.
+#[derive(Clone, Default)]
+struct TenantMaps {
+    keys: HashTrieMapSync<KeyId, Arc<LoadedKey>>,
+    labels: HashTrieMapSync<Name, KeyId>,
     /// In the order of their names.
-    keys: RedBlackTreeSetSync<KeyId>,
+    order: RedBlackTreeSetSync<KeyId>,
     /// How many of them are counted.
     counted: usize,
 }
+
+/// The maps of a tenant with more keys are made when the keystore opens: otherwise the first
+/// request of that tenant would wait for a millisecond or longer.
+const MAX_LATER_MAPS: usize = 256;
 
 /// Whether a key counts among those of its tenant.
 fn is_counted(record: &KeyRecord) -> bool {
     record.state != KeyState::Destroyed && record.key.purpose().as_str() != TOKEN_ROOT_PURPOSE
 }
 
+impl TenantKeys {
+    /// Adds a key that was not added before.
+    fn push(&mut self, key: Arc<LoadedKey>) {
+        match self.maps.get_mut() {
+            Some(maps) => drop(maps.insert(key)),
+            None => self.loaded.push(key),
+        }
+        if self.loaded.len() > MAX_LATER_MAPS {
+            self.maps();
+            self.loaded = Vec::new();
+        }
+    }
+
+    fn maps(&self) -> &TenantMaps {
+        self.maps.get_or_init(|| {
+            let mut maps = TenantMaps::default();
+            for key in &self.loaded {
+                maps.insert(Arc::clone(key));
+            }
+            maps
+        })
+    }
+}
+
+impl From<TenantMaps> for TenantKeys {
+    fn from(maps: TenantMaps) -> Self {
+        Self { loaded: Vec::new(), maps: OnceLock::from(maps) }
+    }
+}
+
+impl TenantMaps {
+    /// Inserts a key, or replaces its former state, which it returns.
+    fn insert(&mut self, key: Arc<LoadedKey>) -> Option<Arc<LoadedKey>> {
+        let key_id = &key.record.key;
+        let old = self.keys.get(key_id).cloned();
+        match &old {
+            None => self.order.insert_mut(key_id.clone()),
+            Some(old) => {
+                self.counted -= usize::from(is_counted(&old.record));
+                if let Some(label) = &old.record.label {
+                    self.labels.remove_mut(label);
+                }
+            }
+        }
+        self.counted += usize::from(is_counted(&key.record));
+        if let Some(label) = &key.record.label {
+            self.labels.insert_mut(label.clone(), key_id.clone());
+        }
+        self.keys.insert_mut(key_id.clone(), key);
+        old
+    }
+}
+
+/// Collects the keys of a store that is opened.
+#[derive(Default)]
+pub(super) struct IndexBuilder {
+    index: Index,
+    tenants: HashMap<Name, TenantKeys>,
+    /// The tenant of the last key, which is not in `tenants`: a store has the keys of one tenant
+    /// together.
+    last: Option<(Name, TenantKeys)>,
+}
+
+impl IndexBuilder {
+    /// Adds a key that was not added before.
+    pub(super) fn push(&mut self, key: Arc<LoadedKey>) {
+        self.index.add_token_root(None, &key);
+        self.index.len += 1;
+        let tenant = key.record.key.tenant();
+        match &mut self.last {
+            Some((last, keys)) if last == tenant => keys.push(key),
+            last => {
+                let (tenant, mut keys) = (tenant.clone(), self.tenants.remove(tenant).unwrap_or_default());
+                keys.push(key);
+                self.tenants.extend(last.replace((tenant, keys)));
+            }
+        }
+    }
+
+    /// The index of all keys that were added.
+    pub(super) fn finish(self) -> Index {
+        let Self { mut index, tenants, last } = self;
+        for (tenant, mut keys) in tenants.into_iter().chain(last) {
+            keys.loaded.shrink_to_fit();
+            index.tenants.insert_mut(tenant, Arc::new(keys));
+        }
+        index
+    }
+}
+
 impl Index {
     pub(super) fn len(&self) -> usize {
-        self.keys.size()
+        self.len
     }
 
     pub(super) fn keys(&self) -> impl Iterator<Item = &Arc<LoadedKey>> {
-        self.keys.values()
+        self.tenants.values().flat_map(|tenant| {
+            let later = tenant.maps.get().map(|maps| maps.keys.values());
+            let loaded = if later.is_some() { &[][..] } else { &tenant.loaded };
+            later.into_iter().flatten().chain(loaded)
+        })
+    }
+
+    fn tenant(&self, tenant: &Name) -> Option<&TenantMaps> {
+        self.tenants.get(tenant).map(|keys| keys.maps())
     }
 
     pub(super) fn key(&self, key_id: &KeyId) -> Result<&Arc<LoadedKey>> {
-        self.keys.get(key_id).ok_or_else(|| {
+        self.tenant(key_id.tenant()).and_then(|tenant| tenant.keys.get(key_id)).ok_or_else(|| {
             KmsError::new(Code::KeyNotFound, format!("there is no key {key_id} in this keystore"))
         })
     }
@@ -75,7 +188,7 @@ impl Index {
     }
 
     pub(super) fn find(&self, tenant: &Name, label: &Name) -> Option<&KeyId> {
-        self.labels.get(&(tenant.clone(), label.clone()))
+        self.tenant(tenant)?.labels.get(label)
     }
 
     /// The keys of a tenant after `after`, in the order of their names.
@@ -86,12 +199,12 @@ impl Index {
     ) -> impl Iterator<Item = &'a KeyId> {
         let begin = after.map_or(Bound::Unbounded, Bound::Excluded);
         let range = (begin, Bound::<&KeyId>::Unbounded);
-        self.tenants.get(tenant).into_iter().flat_map(move |tenant| tenant.keys.range::<KeyId, _>(range))
+        self.tenant(tenant).into_iter().flat_map(move |tenant| tenant.order.range::<KeyId, _>(range))
     }
 
     /// See [`Keystore::count_keys`](crate::Keystore::count_keys).
     pub(super) fn count_keys(&self, tenant: &Name) -> usize {
-        self.tenants.get(tenant).map_or(0, |tenant| tenant.counted)
+        self.tenant(tenant).map_or(0, |tenant| tenant.counted)
     }
 
     pub(super) fn generation(&self) -> u64 {
@@ -108,40 +221,20 @@ impl Index {
 
     /// Inserts a key, or replaces its former state.
     pub(super) fn insert(&mut self, key: Arc<LoadedKey>) {
-        let key_id = key.record.key.clone();
-        if key_id.purpose().as_str() == TOKEN_ROOT_PURPOSE {
-            let old = self.keys.get(&key_id).map(|old| old.binding);
-            for binding in old.iter().chain([&key.binding]) {
-                self.token_roots.iter_mut().zip(binding).for_each(|(byte, other)| *byte ^= other);
-            }
-        }
-        self.count(&key.record);
-        if let Some(label) = self.keys.get(&key_id).and_then(|old| old.record.label.clone()) {
-            self.labels.remove_mut(&(key_id.tenant().clone(), label));
-        }
-        if let Some(label) = &key.record.label {
-            self.labels.insert_mut((key_id.tenant().clone(), label.clone()), key_id.clone());
-        }
-        self.keys.insert_mut(key_id, key);
+        let tenant = key.record.key.tenant().clone();
+        let mut maps = self.tenant(&tenant).cloned().unwrap_or_default();
+        let old = maps.insert(Arc::clone(&key));
+        self.len += usize::from(old.is_none());
+        self.add_token_root(old.as_deref(), &key);
+        self.tenants.insert_mut(tenant, Arc::new(maps.into()));
     }
 
-    /// Counts a key that will be inserted.
-    fn count(&mut self, record: &KeyRecord) {
-        let old = self.keys.get(&record.key);
-        let (is_new, was_counted) = (old.is_none(), old.is_some_and(|old| is_counted(&old.record)));
-        let counts = is_counted(record);
-        if !is_new && was_counted == counts {
-            return;
-        }
-        let tenant = record.key.tenant();
-        if !self.tenants.contains_key(tenant) {
-            self.tenants.insert_mut(tenant.clone(), TenantKeys::default());
-        }
-        if let Some(keys) = self.tenants.get_mut(tenant) {
-            if is_new {
-                keys.keys.insert_mut(record.key.clone());
+    /// Adds a key to the root keys of tokens if it is one, in place of its former state.
+    fn add_token_root(&mut self, old: Option<&LoadedKey>, key: &LoadedKey) {
+        if key.record.key.purpose().as_str() == TOKEN_ROOT_PURPOSE {
+            for binding in old.into_iter().chain([key]).map(|key| &key.binding) {
+                self.token_roots.iter_mut().zip(binding).for_each(|(byte, other)| *byte ^= other);
             }
-            keys.counted = keys.counted - usize::from(was_counted) + usize::from(counts);
         }
     }
 }

@@ -6,26 +6,27 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
-use super::index::{Index, LoadedKey, StoredPrivateKey};
+use super::index::{Index, IndexBuilder, LoadedKey, StoredPrivateKey};
 use super::lifecycle::keeps_older;
 use crate::encryption::{EnvelopeKind, StoreCipher, Unlock, WrappedRootKey};
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyVersionId;
 use crate::policy::KeyState;
 use crate::record::{KeyRecord, StoreState, VersionRecord};
-use crate::store::{Changes, FORMAT, PROTECTION, Rows, STATE, Table};
+use crate::secret_bytes::SecretBytes;
+use crate::store::{Changes, FORMAT, Meta, PROTECTION, ReadRows, STATE, Table};
 
 /// The format that this program writes, and the newest that it reads.
 pub(super) const STORE_FORMAT: u32 = 1;
 
-pub(super) fn open_root(rows: &Rows, unlock: &Unlock) -> Result<StoreCipher> {
-    Ok(StoreCipher::new(&protection(rows)?.unwrap(&*unlock.provider()?)?))
+pub(super) fn open_root(meta: &Meta, unlock: &Unlock) -> Result<StoreCipher> {
+    Ok(StoreCipher::new(&protection(meta)?.unwrap(&*unlock.provider()?)?))
 }
 
 /// Reads the store's format, which decides whether the rest can be read at all, and then how the
 /// store is protected.
-pub(super) fn protection(rows: &Rows) -> Result<WrappedRootKey> {
-    let format = rows.meta.get(FORMAT).and_then(|bytes| <[u8; 4]>::try_from(bytes.as_slice()).ok());
+pub(super) fn protection(meta: &Meta) -> Result<WrappedRootKey> {
+    let format = meta.get(FORMAT).and_then(|bytes| <[u8; 4]>::try_from(bytes.as_slice()).ok());
     match format.map(u32::from_be_bytes) {
         Some(STORE_FORMAT) => {}
         Some(newer) if newer > STORE_FORMAT => {
@@ -39,12 +40,12 @@ pub(super) fn protection(rows: &Rows) -> Result<WrappedRootKey> {
         }
         _ => return Err(KmsError::corrupt("the file is damaged or is not a keystore: it names no format")),
     }
-    WrappedRootKey::parse(meta(rows, PROTECTION)?)
+    WrappedRootKey::parse(row(meta, PROTECTION)?)
 }
 
-fn meta<'a>(rows: &'a Rows, name: &str) -> Result<&'a [u8]> {
+fn row<'a>(meta: &'a Meta, name: &str) -> Result<&'a [u8]> {
     let missing = || KmsError::corrupt(format!("the keystore was damaged or edited: its {name} is missing"));
-    rows.meta.get(name).map(Vec::as_slice).ok_or_else(missing)
+    meta.get(name).map(Vec::as_slice).ok_or_else(missing)
 }
 
 /// A store's state, the row in which it is stored, and the keys.
@@ -53,29 +54,62 @@ pub(super) type Loaded = (StoreState, Vec<u8>, Index);
 /// Opens all rows and proves that they belong together: each record opens under its key id, the
 /// state binds exactly these records, and there is a private key for each version that has one and
 /// for nothing else. Keys in `known` that the store has unchanged are taken from there.
-pub(super) fn index(cipher: &StoreCipher, rows: &Rows, known: Option<&Index>) -> Result<Loaded> {
-    let encrypted_state = meta(rows, STATE)?.to_vec();
+pub(super) fn index(cipher: &StoreCipher, rows: &impl ReadRows, known: Option<&Index>) -> Result<Loaded> {
+    let encrypted_state = row(rows.meta(), STATE)?.to_vec();
     let state = StoreState::parse(&cipher.decrypt(&EnvelopeKind::StoreState, &encrypted_state)?)?;
+    let (records, private_keys) = (rows.records(), rows.private_keys());
     let mut found = StoreState::default();
-    let mut index = Index::default();
+    let mut index = IndexBuilder::default();
     let mut held = 0;
-    for_each_key(cipher, rows, known, |key| {
+    for_each_key(cipher, &join(&records, &private_keys), known, |key| {
         found.replace(None, &key.binding);
-        held += key.record.held().count();
-        index.insert(key);
+        held += key.record.held_numbers().count();
+        index.push(key);
     })?;
     if !found.binds_the_same(&state) {
         return Err(KmsError::corrupt(
             "the keystore was edited: somebody removed or added a key's record, or replaced it with an older one",
         ));
     }
-    if rows.private_keys.len() != held {
+    if private_keys.len() != held {
         return Err(KmsError::corrupt(
             "the keystore was edited: it has a private key that belongs to no version",
         ));
     }
+    let mut index = index.finish();
     index.set_generation(state.generation);
     Ok((state, encrypted_state, index))
+}
+
+/// The rows of one key.
+struct KeyRows<'a> {
+    key_id: &'a str,
+    encrypted_record: &'a [u8],
+    /// Its private keys with the ids of their versions, in the order of these texts.
+    private_keys: &'a [(&'a str, &'a [u8])],
+}
+
+impl KeyRows<'_> {
+    fn private_key(&self, id: &str) -> Row<'_> {
+        let place = self.private_keys.binary_search_by(|(name, _)| (*name).cmp(id));
+        place.map_or(Row::Missing, |place| Row::Read(self.private_keys[place].1))
+    }
+}
+
+/// Joins two sorted tables. Private keys of no record are passed over: they are missed when the
+/// private keys that records have are counted.
+fn join<'a>(records: &[(&'a str, &'a [u8])], private_keys: &'a [(&'a str, &'a [u8])]) -> Vec<KeyRows<'a>> {
+    let mut rest = private_keys;
+    let join = |&(key_id, encrypted_record): &(&'a str, &'a [u8])| {
+        // The names of private keys are the key's, a slash, and more.
+        let is_before = |(name, _): &&(&str, &[u8])| *name < key_id;
+        let belongs = |(name, _): &&(&str, &[u8])| name.starts_with(key_id);
+        rest = &rest[rest.iter().take_while(is_before).count()..];
+        let (private_keys, after) = rest.split_at(rest.iter().take_while(belongs).count());
+        rest = after;
+        KeyRows { key_id, encrypted_record, private_keys }
+    };
+    records.iter().map(join).collect()
 }
 
 /// The calling thread alone decrypts fewer records than this.
@@ -85,26 +119,25 @@ const MIN_PARALLEL_RECORDS: usize = 1024;
 /// `take` in their order.
 fn for_each_key(
     cipher: &StoreCipher,
-    rows: &Rows,
+    keys: &[KeyRows<'_>],
     known: Option<&Index>,
     take: impl FnMut(Arc<LoadedKey>),
 ) -> Result<()> {
-    let private_key =
-        |id: &str| rows.private_keys.get(id).map_or(Row::Missing, |encrypted| Row::Read(encrypted));
-    let load = |(key_id, encrypted): &(&String, &Vec<u8>)| {
-        let binding = cipher.bind(encrypted);
+    let load = |rows: &KeyRows<'_>| {
+        let &KeyRows { key_id, encrypted_record, .. } = rows;
+        let binding = cipher.bind(encrypted_record);
         let known = known.and_then(|known| known.key(&key_id.parse().ok()?).ok());
         match known.filter(|known| known.binding == binding) {
             Some(known) => Ok(Arc::clone(known)),
             None => {
                 let known = known.map(|known| &**known);
-                Ok(Arc::new(load_key(cipher, key_id, encrypted, binding, known, private_key)?))
+                let private_key = |id: &str| rows.private_key(id);
+                Ok(Arc::new(load_key(cipher, key_id, encrypted_record, binding, known, private_key)?))
             }
         }
     };
-    let records: Vec<_> = rows.records.iter().collect();
     let processors = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    by_threads(if records.len() < MIN_PARALLEL_RECORDS { 1 } else { processors() }, &records, load, take)
+    by_threads(if keys.len() < MIN_PARALLEL_RECORDS { 1 } else { processors() }, keys, load, take)
 }
 
 /// How many items a thread works on before it hands them over.
@@ -215,35 +248,39 @@ fn load_key<'a>(
     known: Option<&LoadedKey>,
     private_key: impl Fn(&str) -> Row<'a>,
 ) -> Result<LoadedKey> {
-    let record = KeyRecord::parse(&cipher.decrypt(&EnvelopeKind::KeyRecord(key_id.to_owned()), encrypted)?)?;
-    if record.key.to_string() != key_id {
+    // Wiped as `SecretBytes` are, because a store has many records.
+    let decrypt = |kind: &EnvelopeKind, bytes| cipher.decrypt(kind, bytes).map(SecretBytes::from);
+    let record = KeyRecord::parse(&decrypt(&EnvelopeKind::KeyRecord(key_id.to_owned()), encrypted)?)?;
+    if !record.key.has_text(key_id) {
         return Err(KmsError::corrupt(format!(
             "the keystore was edited: the record of {key_id} belongs to another key"
         )));
     }
     let mut latest_key = StoredPrivateKey::new(Vec::new());
     let mut older = BTreeMap::new();
-    for version in record.held() {
-        let id = version.to_string();
+    for version in record.held_numbers() {
+        let kind = EnvelopeKind::PrivateKey(format!("{key_id}/v{version}"));
+        let id = kind.subject();
         let missing = || {
             KmsError::corrupt(format!(
                 "the keystore was damaged or edited: the private key of {id} is missing"
             ))
         };
-        let row = private_key(&id);
+        let row = private_key(id);
         if let Row::Read(encrypted) = row {
-            cipher.decrypt(&EnvelopeKind::PrivateKey(id.clone()), encrypted)?;
+            decrypt(&kind, encrypted)?;
         }
-        let is_latest = version.version() == record.latest_number().get();
+        let is_latest = version == record.latest_number();
+        let version = version.get();
         if !is_latest && !keeps_older(&record) {
-            let was_held = || known?.record.version(version.version()).map(VersionRecord::is_held);
+            let was_held = || known?.record.version(version).map(VersionRecord::is_held);
             match row {
                 Row::Read(_) => continue,
                 Row::Unchanged if was_held() == Some(true) => continue,
                 Row::Unchanged | Row::Missing => return Err(missing()),
             }
         }
-        let known = known.and_then(|known| known.stored_key(&record, version.version()));
+        let known = known.and_then(|known| known.stored_key(&record, version));
         let key = match (row, known) {
             (Row::Read(encrypted), Some(known)) if known.is_from(encrypted) => Arc::clone(known),
             (Row::Read(encrypted), _) => StoredPrivateKey::new(encrypted.to_vec()),
@@ -253,7 +290,7 @@ fn load_key<'a>(
         if is_latest {
             latest_key = key;
         } else {
-            older.insert(version.version(), key);
+            older.insert(version, key);
         }
     }
     let has_none = record.state == KeyState::Destroyed || record.is_public_only();

@@ -12,7 +12,7 @@ use crate::encryption::{Unlock, WrappedRootKey};
 use crate::error::{Code, KmsError, Result};
 use crate::record::StoreState;
 use crate::rollback::RollbackGuard;
-use crate::store::{EmbeddedStore, GUARD, PROTECTION, Row, Rows, Table};
+use crate::store::{EmbeddedStore, GUARD, Meta, PROTECTION, Row, Table};
 
 impl Keystore {
     /// Replaces the secret that opens the store with another passphrase, key file or provider. It
@@ -52,7 +52,7 @@ impl Keystore {
                 let message = "a keystore in memory has no secret";
                 return Err(KmsError::new(Code::NotFound, message));
             }
-            let root = load::protection(&rows)?.unwrap(&*old)?;
+            let root = load::protection(&rows.meta)?.unwrap(&*old)?;
             let protection = WrappedRootKey::wrap(&root, &*new)?;
             Ok(vec![(Table::Meta, PROTECTION.to_owned(), Some(protection.to_bytes()))])
         })
@@ -96,7 +96,7 @@ impl Keystore {
     /// # Errors
     /// The errors of [`Keystore::unlock_method`].
     pub fn guard_name(path: &Path) -> Result<Option<String>> {
-        Ok(guard_name(&EmbeddedStore::peek(path)?)?.map(str::to_owned))
+        Ok(guard_name(&EmbeddedStore::peek_meta(path)?)?.map(str::to_owned))
     }
 
     /// Gives the store another rollback guard, and accepts the store in its present state: make
@@ -158,17 +158,17 @@ pub(super) fn guard_row(guard: &dyn RollbackGuard) -> Row {
 }
 
 /// The name in the rows. It is not authenticated.
-pub(super) fn guard_name(rows: &Rows) -> Result<Option<&str>> {
+pub(super) fn guard_name(meta: &Meta) -> Result<Option<&str>> {
     let edited = |_| KmsError::corrupt("the name of the keystore's rollback guard is not text");
-    rows.meta.get(GUARD).map(|name| std::str::from_utf8(name).map_err(edited)).transpose()
+    meta.get(GUARD).map(|name| std::str::from_utf8(name).map_err(edited)).transpose()
 }
 
 /// Checks that `guard` is the one that the store remembers, if it remembers one.
 ///
 /// # Errors
 /// [`Code::GuardMismatch`]; [`Code::KeystoreCorrupt`] if the state binds another name.
-pub(super) fn check_guard_name(state: &StoreState, rows: &Rows, guard: &dyn RollbackGuard) -> Result<()> {
-    let name = guard_name(rows)?;
+pub(super) fn check_guard_name(state: &StoreState, meta: &Meta, guard: &dyn RollbackGuard) -> Result<()> {
+    let name = guard_name(meta)?;
     if state.guard != name.map(|name| bulla_blake3::hash(name.as_bytes()).into()) {
         return Err(KmsError::corrupt("the keystore was edited: its rollback guard has another name"));
     }

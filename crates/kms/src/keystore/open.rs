@@ -19,7 +19,10 @@ use crate::error::{Code, Result};
 use crate::files;
 use crate::record::StoreState;
 use crate::rollback::{RollbackGuard, StoreGuard};
-use crate::store::{EmbeddedStore, FORMAT, MemoryStore, PROTECTION, ReadOnlyStore, Rows, STATE, Store};
+use crate::store::{
+    EmbeddedStore, FORMAT, MemoryStore, Meta, PROTECTION, PackedRows, ReadOnlyStore, ReadRows as _, Rows,
+    STATE, Store,
+};
 
 impl Keystore {
     /// An empty keystore in memory. Nothing of it reaches the disk, and dropping it deletes it.
@@ -236,7 +239,7 @@ fn empty_state(cipher: &StoreCipher, guard: &dyn RollbackGuard) -> Result<(Strin
 /// passphrase.
 fn open(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<Keystore> {
     let rows = EmbeddedStore::peek(path)?;
-    let cipher = load::open_root(&rows, unlock)?;
+    let cipher = load::open_root(rows.meta(), unlock)?;
     // Opening the database checks the whole file, which takes long for a large one. Decrypt its
     // rows meanwhile.
     let (store, loaded) = std::thread::scope(|scope| {
@@ -246,20 +249,20 @@ fn open(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<Keyst
     });
     let mut store = store?;
     // Each change replaces the state, so nothing has changed since that look.
-    if store.state()?.as_ref() == rows.meta.get(STATE) {
-        return begin(Box::new(store), &rows, cipher, loaded?, options);
+    if store.state()?.as_ref() == rows.meta().get(STATE) {
+        return begin(Box::new(store), rows.meta(), cipher, loaded?, options);
     }
     let rows = store.load()?;
     load_keystore(Box::new(store), rows, cipher, options)
 }
 
 fn unlock_method(path: &Path) -> Result<UnlockMethod> {
-    Ok(load::protection(&EmbeddedStore::peek(path)?)?.method())
+    Ok(load::protection(&EmbeddedStore::peek_meta(path)?)?.method())
 }
 
 /// A store as it was read once, and checked.
 struct StoreView {
-    rows: Rows,
+    rows: PackedRows,
     cipher: StoreCipher,
     loaded: load::Loaded,
 }
@@ -267,17 +270,17 @@ struct StoreView {
 /// The current keys, verified as [`open`] does it. The guard is asked, but told nothing.
 fn view_store(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<StoreView> {
     let mut rows = EmbeddedStore::peek(path)?;
-    let cipher = load::open_root(&rows, unlock)?;
+    let cipher = load::open_root(rows.meta(), unlock)?;
     loop {
         let loaded = load::index(&cipher, &rows, None)?;
         let (state, encrypted_state, _) = &loaded;
-        maintenance::check_guard_name(state, &rows, &*options.guard)?;
+        maintenance::check_guard_name(state, rows.meta(), &*options.guard)?;
         match options.guard.check(&state.mark(cipher.store_name(), encrypted_state)) {
             Ok(()) => return Ok(StoreView { rows, cipher, loaded }),
             // Since the store was read, another process may have changed it and told the guard.
             Err(error) if error.code == Code::RolledBack => {
                 rows = EmbeddedStore::peek(path)?;
-                if rows.meta.get(STATE) == Some(encrypted_state) {
+                if rows.meta().get(STATE) == Some(encrypted_state) {
                     return Err(error);
                 }
             }
@@ -290,7 +293,7 @@ fn view_store(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result
 #[cfg(test)]
 pub(super) fn open_store(mut store: Box<dyn Store>, unlock: &Unlock) -> Result<Keystore> {
     let rows = store.load()?;
-    let cipher = load::open_root(&rows, unlock)?;
+    let cipher = load::open_root(rows.meta(), unlock)?;
     load_keystore(store, rows, cipher, &KeystoreOptions::default())
 }
 
@@ -302,18 +305,19 @@ pub(super) fn load_keystore(
     options: &KeystoreOptions,
 ) -> Result<Keystore> {
     let loaded = load::index(&cipher, &rows, None)?;
-    begin(store, &rows, cipher, loaded, options)
+    begin(store, &rows.meta, cipher, loaded, options)
 }
 
-/// The keystore on a store with these rows, which were loaded as `loaded`.
+/// The keystore on a store with these rows in [`Table::Meta`](crate::store::Table::Meta), whose
+/// other rows were loaded already.
 fn begin(
     mut store: Box<dyn Store>,
-    rows: &Rows,
+    meta: &Meta,
     cipher: StoreCipher,
     (state, encrypted_state, index): load::Loaded,
     options: &KeystoreOptions,
 ) -> Result<Keystore> {
-    maintenance::check_guard_name(&state, rows, &*options.guard)?;
+    maintenance::check_guard_name(&state, meta, &*options.guard)?;
     let mark = state.mark(cipher.store_name(), &encrypted_state);
     options.guard.check(&mark)?;
     options.guard.advance(&mark)?;

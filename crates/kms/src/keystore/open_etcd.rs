@@ -97,12 +97,12 @@ fn create(etcd: &EtcdOptions, unlock: &Unlock, options: &KeystoreOptions) -> Res
 
 fn open(etcd: &EtcdOptions, unlock: &Unlock, options: &KeystoreOptions) -> Result<Keystore> {
     let (store, rows) = read(etcd)?;
-    let cipher = load::open_root(&rows, unlock)?;
+    let cipher = load::open_root(&rows.meta, unlock)?;
     load_keystore(Box::new(store), rows, cipher, options)
 }
 
 fn unlock_method(etcd: &EtcdOptions) -> Result<UnlockMethod> {
-    Ok(load::protection(&complete(etcd, EtcdStore::open(etcd)?.meta()?)?)?.method())
+    Ok(load::protection(&complete(etcd, EtcdStore::open(etcd)?.meta()?)?.meta)?.method())
 }
 
 fn read(etcd: &EtcdOptions) -> Result<(EtcdStore, Rows)> {

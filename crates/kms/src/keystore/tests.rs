@@ -10,11 +10,12 @@ use super::changes::Edit;
 use super::*;
 use super::{load, open as opening};
 use crate::algorithm::Algorithm;
+use crate::attestation::Attestation;
 use crate::ciphertext::{DataKeyLength, EncryptionOptions};
 use crate::encryption::{Argon2Cost, EnvelopeKind, Passphrase, Unlock};
 use crate::error::{Code, KmsError, Result};
 use crate::id::KeyId;
-use crate::policy::RotationPolicy;
+use crate::policy::{KeyChange, RotationPolicy};
 use crate::rollback::{NamedGuard, RollbackGuard, StoreGuard, StoreMark};
 use crate::store::{Change, Changed, Changes, GUARD, MemoryStore, Rows, Store, Table};
 use crate::time::Timestamp;
@@ -97,6 +98,59 @@ fn what_was_changed_is_there_when_the_store_is_opened_again() {
     assert_eq!(keystore.attest(&key_a(&keystore)).unwrap().latest_version, 3);
 }
 
+/// What a keystore shows of some tenants: their keys in order, by page and by label, and how many.
+fn shown(keystore: &Keystore, tenants: &[&str]) -> Vec<(usize, Vec<Attestation>, Vec<Option<KeyId>>)> {
+    let of_tenant = |tenant: &&str| {
+        let tenant = tenant.parse().unwrap();
+        let page = keystore.list_page(&tenant, None, usize::MAX, &|_| true);
+        let rest = page.first().map(|first| keystore.list_page(&tenant, Some(&first.key), 2, &|_| true));
+        assert!(rest.is_none_or(|rest| rest.iter().eq(page.iter().skip(1).take(2))));
+        let label = |number: usize| format!("label-{number}").parse().unwrap();
+        let labels = (0..5).map(|number| keystore.find(&tenant, &label(number)).unwrap()).collect();
+        (keystore.count_keys(&tenant), page, labels)
+    };
+    tenants.iter().map(of_tenant).collect()
+}
+
+/// A tenant's keys are in maps when they are first asked for, or when the store opens if they are
+/// many. Nobody sees a difference, whatever is asked first.
+#[test]
+fn the_keys_of_few_and_of_many_are_found_alike_after_opening() {
+    let tenants = ["few", "few-a", "few.b", "many", "other"];
+    let store = Arc::new(Mutex::new(MemoryStore::new(empty_rows())));
+    let made = opening::open_store(Box::new(SharedStore(Arc::clone(&store))), &unlock()).unwrap();
+    let new =
+        |tenant: &str| NewKey::new(tenant.parse().unwrap(), "files".parse().unwrap(), Algorithm::Ed25519);
+    for number in 0..3 {
+        for tenant in ["few", "few-a", "few.b", "many"] {
+            made.create_key(new(tenant).label(format!("label-{number}").parse().unwrap())).unwrap();
+        }
+    }
+    (0..300).for_each(|_| drop(made.create_key(new("many")).unwrap()));
+    made.create_token_root(&"few".parse().unwrap()).unwrap();
+    let rows = store.lock().unwrap().load().unwrap();
+    assert_eq!(shown(&open(&rows).unwrap(), &tenants), shown(&made, &tenants));
+    let opened = open(&rows).unwrap();
+    assert_eq!(opened.list().unwrap(), made.list().unwrap(), "before a tenant was asked for");
+    assert_eq!(opened.token_roots(), made.token_roots());
+    assert!(format!("{opened:?}").contains("keys: 313"), "{opened:?}");
+    // The first thing that happens to a tenant is a change.
+    let opened = open(&rows).unwrap();
+    for tenant in ["few", "many"] {
+        for keystore in [&made, &opened] {
+            let key = keystore.find(&tenant.parse().unwrap(), &"label-0".parse().unwrap()).unwrap().unwrap();
+            let label = KeyChange::Label(Some("label-4".parse().unwrap()));
+            keystore.update(&key, None, &label).unwrap();
+            keystore.disable(&key).unwrap();
+        }
+    }
+    assert_eq!(shown(&opened, &tenants), shown(&made, &tenants));
+    assert_eq!(opened.list().unwrap(), made.list().unwrap());
+    let before = opened.list().unwrap().len();
+    opened.create_key(new("other")).unwrap();
+    assert_eq!((opened.list().unwrap().len(), opened.count_keys(&"other".parse().unwrap())), (before + 1, 1));
+}
+
 #[test]
 fn a_wrong_passphrase_is_told_from_damage() {
     let rows = history(&[&create("a")]).pop().unwrap();
@@ -144,7 +198,8 @@ fn nobody_takes_out_changes_or_puts_in_the_name_of_a_guard() {
     let rows = opening::new_rows(&cheap, &*guard).unwrap().0;
     let options = KeystoreOptions::default().guard(guard);
     let open = |rows: &Rows| {
-        let (store, cipher) = (MemoryStore::new(rows.clone()), load::open_root(rows, &unlock()).unwrap());
+        let (store, cipher) =
+            (MemoryStore::new(rows.clone()), load::open_root(&rows.meta, &unlock()).unwrap());
         opening::load_keystore(Box::new(store), rows.clone(), cipher, &options)
             .map(drop)
             .map_err(|error| error.code)
@@ -282,7 +337,7 @@ impl RollbackGuard for Unreachable {
 
 /// A keystore on a store that others may change.
 fn open_shared(store: Box<dyn Store>, rows: &Rows, guard: Arc<dyn RollbackGuard>) -> Keystore {
-    let cipher = load::open_root(rows, &unlock()).unwrap();
+    let cipher = load::open_root(&rows.meta, &unlock()).unwrap();
     let options = KeystoreOptions::default().guard(guard);
     opening::load_keystore(store, rows.clone(), cipher, &options).unwrap()
 }

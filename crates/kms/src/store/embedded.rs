@@ -1,9 +1,10 @@
 //! A store in one file, by `redb`.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::ops::Bound;
-use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind, set_hook, take_hook};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
@@ -11,12 +12,13 @@ use std::time::{Duration, Instant};
 use bulla_files::IfExists;
 use redb::backends::{FileBackend, InMemoryBackend};
 use redb::{
-    AccessGuard, Database, DatabaseError, Durability, ReadableDatabase, ReadableTable, StorageBackend as _,
-    TableDefinition, TableError,
+    Database, DatabaseError, Durability, ReadTransaction, ReadableDatabase as _, ReadableTable as _,
+    ReadableTableMetadata as _, StorageBackend as _, TableDefinition, TableError,
 };
 
 use super::file_identity::FileIdentity;
-use super::interface::{Change, Rows, STATE, Store, Table, changed};
+use super::interface::{Change, Meta, Rows, STATE, Store, Table, changed};
+use super::packed::{PackedRows, PackedTable};
 use crate::error::{Code, KmsError, Result};
 use crate::files;
 
@@ -87,12 +89,17 @@ impl EmbeddedStore {
     ///
     /// # Errors
     /// The errors of [`EmbeddedStore::open`].
-    pub(crate) fn peek(path: &Path) -> Result<Rows> {
-        let look = || match builder().open_read_only(path) {
-            Err(DatabaseError::RepairAborted) => read(&repaired_copy(path)?),
-            database => read(&database?),
-        };
-        patiently(path, look).map_err(|failure| failure.at(path))
+    pub(crate) fn peek(path: &Path) -> Result<PackedRows> {
+        look(path, read_packed)
+    }
+
+    /// Reads [`Table::Meta`] as [`EmbeddedStore::peek`] does it: a handful of rows, however many
+    /// keys there are.
+    ///
+    /// # Errors
+    /// The errors of [`EmbeddedStore::open`].
+    pub(crate) fn peek_meta(path: &Path) -> Result<Meta> {
+        look(path, read_meta)
     }
 }
 
@@ -122,7 +129,7 @@ impl EmbeddedStore {
 
 impl Store for EmbeddedStore {
     fn load(&mut self) -> Result<Rows> {
-        self.read(read)
+        self.read(|database| read(&database.begin_read()?))
     }
 
     fn commit(&mut self, change: Change<'_>) -> Result<()> {
@@ -165,6 +172,15 @@ fn open(path: &Path) -> Result<Database> {
     patiently(path, open).map_err(|failure| failure.at(path))
 }
 
+/// Reads from the file, which is open for reading only meanwhile.
+fn look<T>(path: &Path, read: impl Fn(&ReadTransaction) -> Result<T, redb::Error>) -> Result<T> {
+    let look = || match builder().open_read_only(path) {
+        Err(DatabaseError::RepairAborted) => read(&repaired_copy(path)?.begin_read()?),
+        database => read(&database?.begin_read()?),
+    };
+    patiently(path, look).map_err(|failure| failure.at(path))
+}
+
 /// If the last writer was killed, the file must be repaired before it can be read. A reader repairs
 /// a copy in memory, which gives the same rows as the next writer's repair of the file.
 fn repaired_copy(path: &Path) -> Result<Database, redb::Error> {
@@ -205,32 +221,80 @@ fn patiently<T>(path: &Path, action: impl Fn() -> Result<T, redb::Error>) -> Res
 fn guarded<T>(action: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, Failure> {
     match catch_quietly(action) {
         Some(result) => result.map_err(Failure::Database),
-        None => Err(Failure::Database(redb::Error::Corrupted("the file's structure is damaged".to_owned()))),
+        None => Err(Failure::Database(damaged())),
     }
 }
 
-/// A row's name and value.
-fn copy(
-    (name, value): &(AccessGuard<'_, &[u8]>, AccessGuard<'_, &[u8]>),
-) -> Result<(String, Vec<u8>), redb::Error> {
-    let name = std::str::from_utf8(name.value())
-        .map_err(|_| redb::Error::Corrupted("a row's name is not UTF-8".to_owned()))?;
-    Ok((name.to_owned(), value.value().to_owned()))
+fn damaged() -> redb::Error {
+    redb::Error::Corrupted("the file's structure is damaged".to_owned())
 }
 
-fn read<D: ReadableDatabase>(database: &D) -> Result<Rows, redb::Error> {
-    let transaction = database.begin_read()?;
+/// Passes each row of a table to `take`, in the order of their names.
+fn for_each_row(
+    transaction: &ReadTransaction,
+    table: Table,
+    mut take: impl FnMut(&str, &[u8]),
+) -> Result<(), redb::Error> {
+    let opened = match transaction.open_table(definition(table)) {
+        Err(TableError::TableDoesNotExist(_)) => return Ok(()),
+        opened => opened?,
+    };
+    for row in opened.iter()? {
+        let (name, value) = row?;
+        let name = std::str::from_utf8(name.value())
+            .map_err(|_| redb::Error::Corrupted("a row's name is not UTF-8".to_owned()))?;
+        take(name, value.value());
+    }
+    Ok(())
+}
+
+fn read_map(transaction: &ReadTransaction, table: Table) -> Result<BTreeMap<String, Vec<u8>>, redb::Error> {
+    let mut rows = Vec::new();
+    for_each_row(transaction, table, |name, value| rows.push((name.to_owned(), value.to_owned())))?;
+    // They are sorted: building a map of all of them is faster than inserting one by one.
+    Ok(rows.into_iter().collect())
+}
+
+fn read_packed_table(transaction: &ReadTransaction, table: Table) -> Result<PackedTable, redb::Error> {
+    let mut rows = PackedTable::default();
+    for_each_row(transaction, table, |name, value| rows.push(name, value))?;
+    Ok(rows)
+}
+
+fn read(transaction: &ReadTransaction) -> Result<Rows, redb::Error> {
     let mut rows = Rows::default();
     for table in Table::ALL {
-        let opened = match transaction.open_table(definition(table)) {
-            Err(TableError::TableDoesNotExist(_)) => continue,
-            opened => opened?,
-        };
-        // Collect all rows at once: they come sorted, and building a map from sorted rows is faster
-        // than inserting one by one.
-        *rows.table_mut(table) = opened.iter()?.map(|row| copy(&row?)).collect::<Result<_, _>>()?;
+        *rows.table_mut(table) = read_map(transaction, table)?;
     }
     Ok(rows)
+}
+
+fn read_meta(transaction: &ReadTransaction) -> Result<Meta, redb::Error> {
+    read_map(transaction, Table::Meta)
+}
+
+/// Reads all rows. If there are many, private keys are read while another thread reads the records.
+fn read_packed(transaction: &ReadTransaction) -> Result<PackedRows, redb::Error> {
+    let meta = read_meta(transaction)?;
+    let records = || read_packed_table(transaction, Table::Records);
+    let private_keys = || read_packed_table(transaction, Table::PrivateKeys);
+    if is_small(transaction)? {
+        return Ok(PackedRows { meta, records: records()?, private_keys: private_keys()? });
+    }
+    let (private_keys, records) = std::thread::scope(|scope| {
+        // A damaged file can make `redb` panic, on any thread: this reports it as `guarded` does.
+        let records = scope.spawn(|| catch_quietly(records));
+        (private_keys(), records.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    });
+    Ok(PackedRows { meta, records: records.ok_or_else(damaged)??, private_keys: private_keys? })
+}
+
+/// Whether a thread would take longer to start than to read the records.
+fn is_small(transaction: &ReadTransaction) -> Result<bool, redb::Error> {
+    match transaction.open_table(RECORDS) {
+        Err(TableError::TableDoesNotExist(_)) => Ok(true),
+        records => Ok(records?.len()? < 1024),
+    }
 }
 
 /// Writes rows in one transaction, if the state is the expected one. `None` accepts any state.

@@ -31,10 +31,25 @@ pub(crate) const STATE: &str = "state";
 /// The row with the name of the rollback guard, in a store that remembers one.
 pub(crate) const GUARD: &str = "guard";
 
+/// The rows of [`Table::Meta`].
+pub(crate) type Meta = BTreeMap<String, Vec<u8>>;
+
+/// The rows of a table, each with its name, in the order of their names.
+pub(crate) type SortedRows<'a> = Vec<(&'a str, &'a [u8])>;
+
+/// All rows of a store, to read.
+pub(crate) trait ReadRows {
+    fn meta(&self) -> &Meta;
+
+    fn records(&self) -> SortedRows<'_>;
+
+    fn private_keys(&self) -> SortedRows<'_>;
+}
+
 /// All rows of a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rows {
-    pub(crate) meta: BTreeMap<String, Vec<u8>>,
+    pub(crate) meta: Meta,
     pub(crate) records: BTreeMap<String, Vec<u8>>,
     pub(crate) private_keys: BTreeMap<String, Vec<u8>>,
 }
@@ -57,6 +72,20 @@ impl Rows {
             Table::Records => &mut self.records,
             Table::PrivateKeys => &mut self.private_keys,
         }
+    }
+}
+
+impl ReadRows for Rows {
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    fn records(&self) -> SortedRows<'_> {
+        self.records.iter().map(|(name, value)| (name.as_str(), value.as_slice())).collect()
+    }
+
+    fn private_keys(&self) -> SortedRows<'_> {
+        self.private_keys.iter().map(|(name, value)| (name.as_str(), value.as_slice())).collect()
     }
 }
 

@@ -2,6 +2,7 @@
 //! reading only.
 
 use super::interface::{Change, Rows, STATE, Store, changed};
+use super::packed::PackedRows;
 use crate::error::{Code, KmsError, Result};
 
 /// A store that is deleted when it is dropped.
@@ -38,18 +39,18 @@ impl Store for MemoryStore {
 /// Rows as they were read. Every change fails.
 #[derive(Debug)]
 pub(crate) struct ReadOnlyStore {
-    rows: Rows,
+    rows: PackedRows,
 }
 
 impl ReadOnlyStore {
-    pub(crate) fn new(rows: Rows) -> Self {
+    pub(crate) fn new(rows: PackedRows) -> Self {
         Self { rows }
     }
 }
 
 impl Store for ReadOnlyStore {
     fn load(&mut self) -> Result<Rows> {
-        Ok(self.rows.clone())
+        Ok(Rows::from(&self.rows))
     }
 
     fn commit(&mut self, _change: Change<'_>) -> Result<()> {

@@ -9,10 +9,12 @@ pub(crate) mod etcd;
 mod file_identity;
 mod interface;
 mod memory;
+mod packed;
 
 pub(crate) use self::embedded::EmbeddedStore;
 pub(crate) use self::file_identity::FileIdentity;
 pub(crate) use self::interface::{
-    Change, Changed, Changes, FORMAT, GUARD, PROTECTION, Row, Rows, STATE, Store, Table,
+    Change, Changed, Changes, FORMAT, GUARD, Meta, PROTECTION, ReadRows, Row, Rows, STATE, Store, Table,
 };
 pub(crate) use self::memory::{MemoryStore, ReadOnlyStore};
+pub(crate) use self::packed::PackedRows;
