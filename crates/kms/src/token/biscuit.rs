@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use biscuit_auth::builder::{Algorithm as RootAlgorithm, BiscuitBuilder, BlockBuilder};
+use biscuit_auth::builder::{Algorithm as RootAlgorithm, BlockBuilder};
 use biscuit_auth::{KeyPair, PrivateKey, UnverifiedBiscuit};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Serialize;
@@ -24,7 +24,12 @@ pub const MAX_BLOCKS: usize = 16;
 /// `FromStr` reads the text form, base64url, and checks its size and form. Its signature is checked
 /// when it is used.
 #[derive(Clone)]
-pub struct Token(SecretString);
+pub struct Token {
+    text: SecretString,
+    /// The ids of a token that was just minted, so that nobody parses it for them: that computes
+    /// its keys again.
+    ids: Option<Vec<String>>,
+}
 
 impl Token {
     /// Mints a token. `seed` is the root key; the token names `version`.
@@ -45,14 +50,15 @@ impl Token {
         }
         let mint = || {
             let root = KeyPair::from(&PrivateKey::from_bytes(seed, RootAlgorithm::Ed25519)?);
-            let builder = BiscuitBuilder::new().code(datalog::write_grant(grant))?.root_key_id(version);
-            builder.build(&root)?.to_base64()
+            let token = datalog::build_grant(grant)?.root_key_id(version).build(&root)?;
+            Ok((token.to_base64()?, revocation_ids(token.revocation_identifiers())))
         };
-        let text = SecretString::from(mint().map_err(unmade)?);
+        let (text, ids) = mint().map_err(unmade)?;
+        let text = SecretString::from(text);
         // What this module writes from checked names is accepted, so nobody parses it again: that
         // builds a second token.
         check_length(&text)?;
-        Ok(Self(text))
+        Ok(Self { text, ids: Some(ids) })
     }
 
     /// A weaker token, which the holder can make without the keystore.
@@ -99,12 +105,15 @@ impl Token {
     /// # Ok::<(), bulla_kms::KmsError>(())
     /// ```
     pub fn revocation_ids(&self) -> Result<Vec<String>> {
-        Ok(revocation_ids(self.unverified().map_err(invalid)?.revocation_identifiers()))
+        match &self.ids {
+            Some(ids) => Ok(ids.clone()),
+            None => Ok(revocation_ids(self.unverified().map_err(invalid)?.revocation_identifiers())),
+        }
     }
 
     /// The text. Give it only to people who may use the token.
     pub fn expose(&self) -> &str {
-        self.0.expose_secret()
+        self.text.expose_secret()
     }
 
     pub(super) fn unverified(&self) -> Result<UnverifiedBiscuit, biscuit_auth::error::Token> {
@@ -114,7 +123,7 @@ impl Token {
     fn checked(text: String) -> Result<Self> {
         let text = SecretString::from(text);
         check_length(&text)?;
-        let token = Self(text);
+        let token = Self { text, ids: None };
         let parsed = token.unverified().map_err(invalid)?;
         if parsed.block_count() > MAX_BLOCKS {
             let message = format!("a token has at most {MAX_BLOCKS} blocks");

@@ -8,9 +8,9 @@
 //! make one block print like another. Names of keys and holders, and ids have no character that
 //! needs escaping.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
-use biscuit_auth::builder::{BiscuitBuilder, BlockBuilder};
+use biscuit_auth::builder::{BiscuitBuilder, BlockBuilder, Fact, Term};
 use biscuit_auth::{KeyPair, UnverifiedBiscuit};
 
 use super::grant::TokenRequest;
@@ -27,24 +27,61 @@ fn date(time: Timestamp) -> String {
 
 /// The first block.
 pub(super) fn write_grant(grant: &Grant) -> String {
-    let mut code = format!("tenant(\"{}\");\n", grant.tenant);
-    if let Some(holder) = &grant.holder {
-        let _ = writeln!(code, "holder(\"{holder}\");");
+    let mut code = String::new();
+    for (name, value) in grant_facts(grant) {
+        let _ = match value {
+            FactValue::Text(text) => writeln!(code, "{name}(\"{text}\");"),
+            FactValue::True => writeln!(code, "{name}(true);"),
+        };
     }
-    for operation in &grant.operations {
-        let _ = writeln!(code, "operation(\"{operation}\");");
+    for check in grant_checks(grant) {
+        let _ = writeln!(code, "{check};");
     }
-    match &grant.keys {
-        GrantedKeys::All => code.push_str("all_keys(true);\n"),
-        GrantedKeys::These(keys) => keys.iter().for_each(|key| {
-            let _ = writeln!(code, "key(\"{key}\");");
-        }),
-    }
-    if !grant.policies.is_empty() {
-        code.push_str(&policies(&grant.policies));
-    }
-    let _ = writeln!(code, "check if time($now), $now <= {};", date(grant.expires));
     code
+}
+
+/// The token whose first block is that of [`write_grant`], to be built. Its facts are not written
+/// and parsed: that takes longer than the token's signature.
+pub(super) fn build_grant(grant: &Grant) -> Result<BiscuitBuilder, biscuit_auth::error::Token> {
+    let mut builder = BiscuitBuilder::new();
+    for (name, value) in grant_facts(grant) {
+        let term = match value {
+            FactValue::Text(text) => Term::Str(text),
+            FactValue::True => Term::Bool(true),
+        };
+        builder = builder.fact(Fact::new(name.to_owned(), vec![term]))?;
+    }
+    grant_checks(grant).iter().try_fold(builder, |builder, check| builder.check(check.as_str()))
+}
+
+/// What a fact of a grant says.
+enum FactValue {
+    Text(String),
+    True,
+}
+
+/// The facts of the first block, with their names.
+fn grant_facts(grant: &Grant) -> Vec<(&'static str, FactValue)> {
+    let text = |name, text: &dyn Display| (name, FactValue::Text(text.to_string()));
+    let mut facts = vec![text("tenant", &grant.tenant)];
+    facts.extend(grant.holder.iter().map(|holder| text("holder", holder)));
+    facts.extend(grant.operations.iter().map(|operation| text("operation", operation)));
+    match &grant.keys {
+        GrantedKeys::All => facts.push(("all_keys", FactValue::True)),
+        GrantedKeys::These(keys) => facts.extend(keys.iter().map(|key| text("key", key))),
+    }
+    facts
+}
+
+/// The checks of the first block.
+fn grant_checks(grant: &Grant) -> Vec<String> {
+    let policies = (!grant.policies.is_empty()).then(|| policies(&grant.policies));
+    policies.into_iter().chain([expiry(grant.expires)]).collect()
+}
+
+/// The check that the time is not later.
+fn expiry(expires: Timestamp) -> String {
+    format!("check if time($now), $now <= {}", date(expires))
 }
 
 /// A block that restricts a token.
@@ -64,10 +101,10 @@ pub(super) fn write_limits(limits: &TokenLimits) -> Result<String> {
         if names.is_empty() {
             return Err(permits_nothing());
         }
-        code.push_str(&policies(names));
+        let _ = writeln!(code, "{};", policies(names));
     }
     if let Some(expires) = limits.expires {
-        let _ = writeln!(code, "check if time($now), $now <= {};", date(expires));
+        let _ = writeln!(code, "{};", expiry(expires));
     }
     if code.is_empty() {
         let message = "the new token would not be weaker: name operations, keys, policies or an expiry time";
@@ -93,7 +130,7 @@ fn permits_nothing() -> KmsError {
 /// permit, so all names are one term. Only a service that has the policies states that fact.
 fn policies(names: &[Name]) -> String {
     let names: Vec<_> = names.iter().map(Name::as_str).collect();
-    format!("check if request_policies(\"{}\");\n", names.join(","))
+    format!("check if request_policies(\"{}\")", names.join(","))
 }
 
 fn parse_policies(line: &str) -> Option<Vec<Name>> {

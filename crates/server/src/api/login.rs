@@ -7,8 +7,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use bulla_kms::token::{Grant, GrantedKeys, Holder, TokenOperation};
-use bulla_kms::{Code, Keystore, KmsError, Timestamp};
+use bulla_kms::token::{Grant, GrantedKeys, Holder, TOKEN_ROOT_PURPOSE, TokenOperation};
+use bulla_kms::{Code, Keystore, KmsError, Name, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -20,7 +20,7 @@ use crate::error::{ApiError, ApiErrorCode, ErrorBody, Result};
 use crate::login::{LoggedIn, OneTimeJwt, Refusal};
 use crate::policy::with_default;
 use crate::request::{SecretProof, parse};
-use crate::service::{RowFolder, RowInsertion, RowKind, Worker};
+use crate::service::{BatchCost, RowFolder, RowInsertion, RowKind, Worker};
 
 pub(crate) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new().routes(routes!(login))
@@ -157,7 +157,8 @@ pub(crate) async fn mint_login(worker: &Worker, role: RoleToken, holder: Holder)
     };
     session.count(1)?;
     let session = Arc::new(session);
-    let minting = worker.run_blocking(&unsealed, &session, move |keystore| {
+    let cost = BatchCost::quick_if(mints_quickly(&unsealed.keystore, &role.tenant)?);
+    let minting = worker.run_at_cost(&unsealed, &session, cost, move |keystore| {
         let keys = granted_keys(keystore, &role)?;
         ensure_root(keystore, &role.tenant)?;
         let grant = Grant::new(role.tenant.clone(), keys, role.operations.clone(), expires);
@@ -170,6 +171,13 @@ pub(crate) async fn mint_login(worker: &Worker, role: RoleToken, holder: Holder)
     let made = minting.await?;
     tracing::info!(role = %made.role.name, holder = made.holder, id = &made.revocation_id[..16], "a caller has logged in");
     Ok(made)
+}
+
+/// Whether a token of the tenant is minted within microseconds: its root key is there, and signs
+/// without a device and without a change of the keystore.
+fn mints_quickly(keystore: &Keystore, tenant: &Name) -> bulla_kms::Result<bool> {
+    let root = keystore.find(tenant, &TOKEN_ROOT_PURPOSE.parse()?)?;
+    Ok(root.is_some_and(|root| keystore.signs_quickly(&root)))
 }
 
 /// A role with the operations that its policies reach, and with the policy `default`.

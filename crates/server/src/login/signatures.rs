@@ -1,9 +1,11 @@
-//! The signatures of JWTs: EdDSA, ES256, ES384, RS256 to RS512 and PS256 to PS512, by `ring`.
+//! The signatures of JWTs: EdDSA by our own `bulla-ed25519`, and ES256, ES384, RS256 to RS512 and
+//! PS256 to PS512 by `ring`.
 //!
 //! `jsonwebtoken` reads tokens, and asks this for each signature.
 
 use std::sync::Once;
 
+use bulla_ed25519::VerifyItem;
 use jsonwebtoken::crypto::{CryptoProvider, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{ErrorKind, Result};
 use jsonwebtoken::signature::{Error, Verifier};
@@ -25,7 +27,7 @@ pub(super) const ALGORITHMS: [Algorithm; 9] = [
     Algorithm::PS512,
 ];
 
-/// Makes `jsonwebtoken` verify by `ring`. Without this, it would panic.
+/// Makes `jsonwebtoken` verify by this module. Without this, it would panic.
 pub(super) fn install() {
     static INSTALLED: Once = Once::new();
     static PROVIDER: CryptoProvider = CryptoProvider {
@@ -39,17 +41,28 @@ pub(super) fn install() {
     });
 }
 
-/// The methods of verification, and the family of the keys that each is for.
+/// The methods of verification.
 enum Method {
-    Elliptic(&'static dyn VerificationAlgorithm, AlgorithmFamily),
+    Ed25519,
+    Ecdsa(&'static dyn VerificationAlgorithm),
     Rsa(&'static RsaParameters),
+}
+
+impl Method {
+    fn family(&self) -> AlgorithmFamily {
+        match self {
+            Self::Ed25519 => AlgorithmFamily::Ed,
+            Self::Ecdsa(_) => AlgorithmFamily::Ec,
+            Self::Rsa(_) => AlgorithmFamily::Rsa,
+        }
+    }
 }
 
 fn method(algorithm: Algorithm) -> Option<Method> {
     Some(match algorithm {
-        Algorithm::EdDSA => Method::Elliptic(&signature::ED25519, AlgorithmFamily::Ed),
-        Algorithm::ES256 => Method::Elliptic(&signature::ECDSA_P256_SHA256_FIXED, AlgorithmFamily::Ec),
-        Algorithm::ES384 => Method::Elliptic(&signature::ECDSA_P384_SHA384_FIXED, AlgorithmFamily::Ec),
+        Algorithm::EdDSA => Method::Ed25519,
+        Algorithm::ES256 => Method::Ecdsa(&signature::ECDSA_P256_SHA256_FIXED),
+        Algorithm::ES384 => Method::Ecdsa(&signature::ECDSA_P384_SHA384_FIXED),
         Algorithm::RS256 => Method::Rsa(&signature::RSA_PKCS1_2048_8192_SHA256),
         Algorithm::RS384 => Method::Rsa(&signature::RSA_PKCS1_2048_8192_SHA384),
         Algorithm::RS512 => Method::Rsa(&signature::RSA_PKCS1_2048_8192_SHA512),
@@ -62,7 +75,7 @@ fn method(algorithm: Algorithm) -> Option<Method> {
 }
 
 /// One key, and one method.
-struct RingVerifier {
+struct KeyVerifier {
     algorithm: Algorithm,
     method: Method,
     key: DecodingKey,
@@ -70,20 +83,25 @@ struct RingVerifier {
 
 fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>> {
     let method = method(*algorithm).ok_or(ErrorKind::UnsupportedAlgorithm)?;
-    let family = match method {
-        Method::Elliptic(_, family) => family,
-        Method::Rsa(_) => AlgorithmFamily::Rsa,
-    };
-    if key.family() != family {
+    if key.family() != method.family() {
         return Err(ErrorKind::InvalidKeyFormat.into());
     }
-    Ok(Box::new(RingVerifier { algorithm: *algorithm, method, key: key.clone() }))
+    Ok(Box::new(KeyVerifier { algorithm: *algorithm, method, key: key.clone() }))
 }
 
-impl Verifier<Vec<u8>> for RingVerifier {
+/// The strict verification of `bulla-ed25519`; none if the signature is not one of the key.
+fn verify_ed25519(key: &[u8], message: &[u8], signature: &[u8]) -> Option<()> {
+    let (public_key, signature) = (key.try_into().ok()?, signature.try_into().ok()?);
+    bulla_ed25519::verify_strict(&VerifyItem { public_key, message, signature }).is_valid().then_some(())
+}
+
+impl Verifier<Vec<u8>> for KeyVerifier {
     fn verify(&self, message: &[u8], signature: &Vec<u8>) -> std::result::Result<(), Error> {
         let verdict = match (&self.method, self.key.kind()) {
-            (Method::Elliptic(method, _), DecodingKeyKind::SecretOrDer(key)) => {
+            (Method::Ed25519, DecodingKeyKind::SecretOrDer(key)) => {
+                return verify_ed25519(key, message, signature).ok_or_else(Error::new);
+            }
+            (Method::Ecdsa(method), DecodingKeyKind::SecretOrDer(key)) => {
                 UnparsedPublicKey::new(*method, key).verify(message, signature)
             }
             (Method::Rsa(method), DecodingKeyKind::SecretOrDer(key)) => {
@@ -98,7 +116,7 @@ impl Verifier<Vec<u8>> for RingVerifier {
     }
 }
 
-impl JwtVerifier for RingVerifier {
+impl JwtVerifier for KeyVerifier {
     fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
@@ -147,6 +165,18 @@ mod tests {
         assert_eq!(verdict(RS256_KEY, Algorithm::ES256, ES256), None);
         assert_eq!(verdict(ES256_KEY, Algorithm::ES384, ES256), None);
         assert_eq!(verdict(RS256_KEY, Algorithm::HS256, RS256), None);
+    }
+
+    #[test]
+    fn a_key_of_small_order_signs_nothing() {
+        let encode = |bytes: &[u8]| base64_simd::URL_SAFE_NO_PAD.encode_to_string(bytes);
+        // The neutral element: under this key, R of the same bytes and S of zero fit every message.
+        let mut signature = [0; 64];
+        signature[0] = 1;
+        let key = encode(&signature[..32]);
+        let keys = format!(r#"{{"keys":[{{"kty":"OKP","crv":"Ed25519","x":"{key}"}}]}}"#);
+        let jws = format!("{}.{}", EDDSA.rsplit_once('.').unwrap().0, encode(&signature));
+        assert_eq!(verdict(&keys, Algorithm::EdDSA, &jws), Some(false));
     }
 
     #[test]
