@@ -1,5 +1,5 @@
-//! The vectors of Wycheproof for RSA, and for ECDSA on P-384 and P-521, through a keystore: see
-//! `tests/wycheproof/README.md`.
+//! The vectors of Wycheproof for RSA, and for ECDSA on P-256, P-384 and P-521, through a keystore:
+//! see `tests/wycheproof/README.md`.
 #![cfg(all(feature = "nist", feature = "transfer"))]
 
 use std::num::NonZeroU32;
@@ -45,9 +45,11 @@ fn signatures(name: &str, is_valid: impl Fn(&PublicKey, &[u8], &[u8]) -> bool) -
 
 #[test]
 fn signatures_of_ecdsa_are_valid_exactly_if_they_are() {
-    use Algorithm::{EcdsaP384, EcdsaP521};
+    use Algorithm::{EcdsaP256, EcdsaP384, EcdsaP521};
     use HashFunction::{Sha256, Sha384, Sha512};
     for (name, algorithm, hash, is_der, expected) in [
+        ("ecdsa_secp256r1_sha256", EcdsaP256, Sha256, true, 484),
+        ("ecdsa_secp256r1_sha256_p1363", EcdsaP256, Sha256, false, 262),
         ("ecdsa_secp384r1_sha256", EcdsaP384, Sha256, true, 472),
         ("ecdsa_secp384r1_sha384", EcdsaP384, Sha384, true, 504),
         ("ecdsa_secp384r1_sha384_p1363", EcdsaP384, Sha384, false, 280),
@@ -63,7 +65,7 @@ fn signatures_of_ecdsa_are_valid_exactly_if_they_are() {
             let Some(low) = low else { return false };
             let digest = hash.of(message);
             let valid = key.verify_prehashed(&digest, &low).is_valid();
-            if [(EcdsaP384, Sha384), (EcdsaP521, Sha512)].contains(&(algorithm, hash)) {
+            if [(EcdsaP256, Sha256), (EcdsaP384, Sha384), (EcdsaP521, Sha512)].contains(&(algorithm, hash)) {
                 assert_eq!(key.verify(message, &low).is_valid(), valid);
             }
             // The other value of s is refused.
