@@ -259,7 +259,7 @@ fn java(context: &Context, folder: &Path, service: &Serving, bulla: &Path) -> Re
     maven.arg(format!("-Dbuild.folder={}", context.target.join("java-clients").display()));
     let said = quiet(service.named_in(&mut maven).env("BULLA", bulla))?;
     let passed = said.rsplit_once("Tests run: ").and_then(|(_, text)| text.split(',').next()?.parse().ok());
-    ensure!(passed.is_some_and(|passed: u32| passed >= 21), "only {passed:?} tests passed");
+    ensure!(passed.is_some_and(|passed: u32| passed >= 23), "only {passed:?} tests passed");
     Ok(())
 }
 
