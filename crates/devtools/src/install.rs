@@ -266,6 +266,35 @@ pub fn python_packages(context: &Context, name: &str, requirements: &Path) -> Re
     Ok(python)
 }
 
+/// The sources of a Python package, which have its tests.
+pub struct PythonSources {
+    /// The package with its version, as pip takes it.
+    pub package: &'static str,
+    /// The name of the archive.
+    pub file: &'static str,
+    /// Its SHA-256.
+    pub digest: &'static str,
+}
+
+/// Makes sure that the sources are in the tools folder. Returns the path of the archive. `python`
+/// has pip.
+pub fn python_sources(context: &Context, python: &Path, sources: &PythonSources) -> Result<PathBuf> {
+    let PythonSources { package, file, digest } = sources;
+    let archive = context.tools().join(file);
+    let _alone = alone()?;
+    if !archive.is_file() {
+        eprintln!("xtask: downloading the sources of {package} (once)");
+        let partial = context.tools().join("python-sources.partial");
+        let download = ["-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:"];
+        quiet(Command::new(python).args(download).args([package, "--dest"]).arg(&partial))?;
+        fs::rename(partial.join(file), &archive)?;
+        fs::remove_dir_all(&partial)?;
+    }
+    let found = quiet(Command::new("sha256sum").arg(&archive))?;
+    ensure!(found.starts_with(digest), "{file} is another file than the one that was tested");
+    Ok(archive)
+}
+
 /// Makes sure that `tool` is in the tools folder, in exactly its version. Returns the path of its
 /// program.
 pub fn cargo_tool(context: &Context, tool: &CargoTool) -> Result<PathBuf> {

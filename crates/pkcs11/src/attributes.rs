@@ -100,7 +100,7 @@ impl Attributes {
     }
 
     /// Whether an attribute is a secret that programs may not read.
-    fn hides(&self, kind: CK_ATTRIBUTE_TYPE) -> bool {
+    pub(crate) fn hides(&self, kind: CK_ATTRIBUTE_TYPE) -> bool {
         let is_readable = self.get(CKA_SENSITIVE) == Some(&[CK_FALSE]) && self.is_set(CKA_EXTRACTABLE);
         is_secret(kind) && self.is_secret_key() && !is_readable
     }

@@ -82,7 +82,7 @@ impl Certificate {
     /// The object of an authority; none for the owner of a key.
     pub(crate) fn authority(&self) -> Option<Object> {
         let attributes = self.is_authority.then(|| self.attributes(self.name.as_bytes(), &self.id()))?;
-        Some(Object { class: CKO_CERTIFICATE, attributes, key: None, session: None })
+        Some(Object { class: CKO_CERTIFICATE, attributes, key: None, session: None, session_key: None })
     }
 
     /// An id for a certificate whose key is not in the token.

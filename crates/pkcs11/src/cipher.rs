@@ -1,7 +1,8 @@
 //! Encryption: RSA by OAEP, and AES in Galois/Counter Mode.
 //!
 //! The service makes the nonces of AES-GCM. So a program decrypts as with every token, but encrypts
-//! with the functions of PKCS #11 3.0 for messages, where the token may make the nonce.
+//! with the functions of PKCS #11 3.0 for messages, where the token may make the nonce. With a key
+//! of a session, it chooses the nonce.
 
 use std::sync::Arc;
 
@@ -13,9 +14,11 @@ use crate::backend::Backend;
 use crate::error::{Failure, Result, fail, require};
 use crate::mechanism::{Mechanism, Parameters};
 use crate::object::{KeyOfObject, Object};
+use crate::session::Reply;
+use crate::session_cipher::SessionCipher;
 
 /// The longest plaintext that the service takes.
-const MAX_PLAINTEXT_LEN: usize = 64 << 20;
+pub(crate) const MAX_PLAINTEXT_LEN: usize = 64 << 20;
 /// The length of the nonce of AES-GCM.
 pub(crate) const NONCE_LEN: usize = 12;
 /// The length of the tag of AES-GCM.
@@ -41,7 +44,79 @@ enum Cipher {
 }
 
 /// An encryption or decryption.
-pub(crate) struct CipherOperation {
+pub(crate) enum CipherOperation {
+    Service(ServiceCipher),
+    /// With a key of a session.
+    Session(SessionCipher),
+}
+
+impl CipherOperation {
+    /// With a key that has a flag set.
+    ///
+    /// # Errors
+    /// `CKR_MECHANISM_INVALID`; `CKR_KEY_TYPE_INCONSISTENT`; `CKR_KEY_FUNCTION_NOT_PERMITTED`;
+    /// `CKR_MECHANISM_PARAM_INVALID`.
+    pub(crate) fn new(
+        direction: Direction,
+        mechanism: Mechanism,
+        object: Arc<Object>,
+        flag: CK_ATTRIBUTE_TYPE,
+    ) -> Result<Self> {
+        Ok(match object.session_key {
+            Some(_) => Self::Session(SessionCipher::new(direction, mechanism, object, flag)?),
+            None => Self::Service(ServiceCipher::new(direction, mechanism, object, flag)?),
+        })
+    }
+
+    /// Adds a piece, and gives what is known by then. What the service computes is known at the
+    /// end.
+    ///
+    /// # Errors
+    /// `CKR_DATA_LEN_RANGE` or `CKR_ENCRYPTED_DATA_LEN_RANGE` if the data become too long.
+    pub(crate) fn update(&mut self, data: &[u8], room: Option<usize>) -> Result<Reply> {
+        match self {
+            Self::Service(_) if room.is_none() => Ok(Reply::Length(0)),
+            Self::Service(cipher) => {
+                cipher.update(data)?;
+                Ok(Reply::Bytes(Zeroizing::default()))
+            }
+            Self::Session(cipher) => cipher.update(data, room),
+        }
+    }
+
+    /// The length of the result, or more, with `more` bytes of input.
+    pub(crate) fn output_len(&self, more: usize) -> usize {
+        match self {
+            Self::Service(cipher) => cipher.output_len(more),
+            Self::Session(cipher) => cipher.output_len(more),
+        }
+    }
+
+    /// The result, with a last piece. It is remembered: if there is no room for it, it is asked for
+    /// again.
+    ///
+    /// # Errors
+    /// Those of the service; `CKR_DATA_LEN_RANGE`, `CKR_ENCRYPTED_DATA_LEN_RANGE` and
+    /// `CKR_ENCRYPTED_DATA_INVALID`.
+    pub(crate) fn finish(
+        &mut self,
+        backend: impl FnOnce() -> Result<Arc<dyn Backend>>,
+        rest: &[u8],
+    ) -> Result<&Zeroizing<Vec<u8>>> {
+        match self {
+            Self::Service(cipher) => {
+                if !cipher.is_finished() {
+                    cipher.update(rest)?;
+                }
+                cipher.finish(backend)
+            }
+            Self::Session(cipher) => cipher.finish(rest),
+        }
+    }
+}
+
+/// An encryption or decryption with a key of the service. The public half encrypts in the module.
+pub(crate) struct ServiceCipher {
     object: Arc<Object>,
     cipher: Cipher,
     direction: Direction,
@@ -50,18 +125,22 @@ pub(crate) struct CipherOperation {
     output: Option<Zeroizing<Vec<u8>>>,
 }
 
-impl CipherOperation {
+impl ServiceCipher {
     /// # Errors
     /// `CKR_MECHANISM_INVALID`; `CKR_KEY_TYPE_INCONSISTENT`; `CKR_KEY_FUNCTION_NOT_PERMITTED`;
     /// `CKR_MECHANISM_PARAM_INVALID`.
-    pub(crate) fn new(direction: Direction, mechanism: Mechanism, object: Arc<Object>) -> Result<Self> {
+    fn new(
+        direction: Direction,
+        mechanism: Mechanism,
+        object: Arc<Object>,
+        flag: CK_ATTRIBUTE_TYPE,
+    ) -> Result<Self> {
         let key = object.key()?;
         let fits = match (mechanism.kind, direction) {
             (CKM_RSA_PKCS_OAEP, _) => key.algorithm.is_rsa(),
             (CKM_AES_GCM, Direction::Decrypt) => is_aes(key.algorithm),
             _ => return fail(CKR_MECHANISM_INVALID),
         };
-        let flag = if direction == Direction::Encrypt { CKA_ENCRYPT } else { CKA_DECRYPT };
         require(object.attributes.is_set(flag), CKR_KEY_FUNCTION_NOT_PERMITTED)?;
         require(fits, CKR_KEY_TYPE_INCONSISTENT)?;
         let cipher = match mechanism.parameters {
@@ -82,7 +161,7 @@ impl CipherOperation {
     ///
     /// # Errors
     /// `CKR_DATA_LEN_RANGE` or `CKR_ENCRYPTED_DATA_LEN_RANGE` if it becomes too long.
-    pub(crate) fn update(&mut self, data: &[u8]) -> Result<()> {
+    fn update(&mut self, data: &[u8]) -> Result<()> {
         let fits = self.input.len() + data.len() <= MAX_PLAINTEXT_LEN + TAG_LEN;
         require(fits, self.length_code())?;
         // A buffer that grows leaves no copy behind.
@@ -103,7 +182,7 @@ impl CipherOperation {
     }
 
     /// The length of the result, or more, with `more` bytes of input.
-    pub(crate) fn output_len(&self, more: usize) -> usize {
+    fn output_len(&self, more: usize) -> usize {
         let modulus = || self.object.key.as_ref().map_or(0, |key| key.algorithm.output_length());
         match (&self.output, &self.cipher, self.direction) {
             (Some(output), ..) => output.len(),
@@ -114,7 +193,7 @@ impl CipherOperation {
     }
 
     /// Whether the result is known.
-    pub(crate) fn is_finished(&self) -> bool {
+    fn is_finished(&self) -> bool {
         self.output.is_some()
     }
 
@@ -122,10 +201,7 @@ impl CipherOperation {
     ///
     /// # Errors
     /// Those of the service; `CKR_DATA_LEN_RANGE` and `CKR_ENCRYPTED_DATA_LEN_RANGE`.
-    pub(crate) fn finish(
-        &mut self,
-        backend: impl FnOnce() -> Result<Arc<dyn Backend>>,
-    ) -> Result<&Zeroizing<Vec<u8>>> {
+    fn finish(&mut self, backend: impl FnOnce() -> Result<Arc<dyn Backend>>) -> Result<&Zeroizing<Vec<u8>>> {
         let output = match self.output.take() {
             Some(output) => output,
             None => self.compute(backend)?,

@@ -1,106 +1,160 @@
-//! Secrets that a key shares with the holder of a peer's private key: Diffie-Hellman on a curve.
+//! Keys that are derived from others: the secret that a key shares with the holder of a peer's
+//! private key (Diffie-Hellman on a curve), and data that a key of AES encrypted.
 //!
-//! The service gives the secret itself, because each protocol derives its keys in another way. So
-//! it is an object of the session, and a program reads it unless it asked for one that is
-//! sensitive.
+//! The service gives the shared secret itself, because each protocol derives its keys in another
+//! way. What is derived is a key of the session, and a program reads it unless it asked for one
+//! that is sensitive.
 
-use bulla_kms::PublicKey;
+use std::sync::Arc;
+
+use bulla_kms::{Algorithm, PublicKey};
 use cryptoki_sys::*;
+use zeroize::Zeroizing;
 
-use crate::attributes::{Attribute, Attributes, Template};
+use crate::attributes::{Attribute, Template};
 use crate::backend::Backend;
+use crate::digest::{of_kdf, x963};
 use crate::error::{Failure, Result, fail, require};
 use crate::mechanism::{Mechanism, Parameters};
-use crate::object::{Object, ServiceKey, agrees};
-use crate::public::of_peer;
+use crate::object::{Object, agrees};
+use crate::public::peer_point;
+use crate::session_key::{MAX_SECRET_LEN, SessionKey, encrypt_data};
+use crate::session_template::{Origin, secret_key};
 
-/// A derivation whose arguments are checked.
-pub(crate) struct Derivation {
-    key: ServiceKey,
-    peer: PublicKey,
-    /// How many bytes of the secret the program wants, from its end.
-    length: usize,
-    attributes: Attributes,
+/// Derives a key of a session.
+///
+/// # Errors
+/// `CKR_MECHANISM_INVALID`; `CKR_KEY_TYPE_INCONSISTENT`; `CKR_KEY_FUNCTION_NOT_PERMITTED`;
+/// `CKR_MECHANISM_PARAM_INVALID`; codes about the template; those of the service.
+pub(crate) fn derive(
+    mechanism: Mechanism,
+    base: &Object,
+    backend: impl FnOnce() -> Result<Arc<dyn Backend>>,
+    template: &[Attribute],
+    session: CK_SESSION_HANDLE,
+) -> Result<Object> {
+    match (mechanism.kind, mechanism.parameters) {
+        (CKM_ECDH1_DERIVE, Parameters::Ecdh { kdf, shared_data, public_data }) => {
+            let agreement = Agreement { base, kdf, shared_data, public_data };
+            agreement.run(backend, template, session)
+        }
+        (kind @ (CKM_AES_ECB_ENCRYPT_DATA | CKM_AES_CBC_ENCRYPT_DATA), Parameters::Data { iv, data }) => {
+            let encrypted = encrypt_data(base, kind, iv, &data)?;
+            let wanted = Wanted::of(template, encrypted.len())?;
+            // The data decide how much there is.
+            require(wanted.length <= encrypted.len(), CKR_MECHANISM_PARAM_INVALID)?;
+            let value = &encrypted[..wanted.length];
+            secret_key(template, wanted.kind, value, Origin::derived(base), session)
+        }
+        (CKM_ECDH1_DERIVE, _) => {
+            may_agree(base)?;
+            fail(CKR_MECHANISM_PARAM_INVALID)
+        }
+        (CKM_AES_ECB_ENCRYPT_DATA | CKM_AES_CBC_ENCRYPT_DATA, _) => fail(CKR_MECHANISM_PARAM_INVALID),
+        _ => fail(CKR_MECHANISM_INVALID),
+    }
 }
 
-impl Derivation {
-    /// # Errors
-    /// `CKR_MECHANISM_INVALID`; `CKR_KEY_TYPE_INCONSISTENT`; `CKR_KEY_FUNCTION_NOT_PERMITTED`;
-    /// `CKR_MECHANISM_PARAM_INVALID` for another key derivation function than none, and for what is
-    /// not a public key of the curve; codes about the template.
-    pub(crate) fn new(mechanism: Mechanism, base: &Object, template: &[Attribute]) -> Result<Self> {
-        require(mechanism.kind == CKM_ECDH1_DERIVE, CKR_MECHANISM_INVALID)?;
-        let key = base.key()?;
-        let is_private = base.class == CKO_PRIVATE_KEY && base.attributes.is_set(CKA_DERIVE);
-        require(is_private, CKR_KEY_FUNCTION_NOT_PERMITTED)?;
-        require(agrees(key.algorithm), CKR_KEY_TYPE_INCONSISTENT)?;
-        let Parameters::Ecdh { kdf: CKD_NULL, shared_data, public_data } = mechanism.parameters else {
-            return fail(CKR_MECHANISM_PARAM_INVALID);
+/// The algorithm of a key that agrees on secrets.
+fn may_agree(base: &Object) -> Result<Algorithm> {
+    let key = base.key()?;
+    let is_private = base.class == CKO_PRIVATE_KEY && base.attributes.is_set(CKA_DERIVE);
+    require(is_private, CKR_KEY_FUNCTION_NOT_PERMITTED)?;
+    let is_here = matches!(base.session_key.as_deref(), Some(SessionKey::Curve(_)));
+    require(is_here || agrees(key.algorithm), CKR_KEY_TYPE_INCONSISTENT)?;
+    Ok(key.algorithm)
+}
+
+/// What an agreement on a secret is made of.
+struct Agreement<'a> {
+    base: &'a Object,
+    kdf: CK_EC_KDF_TYPE,
+    shared_data: Vec<u8>,
+    /// The peer's public key.
+    public_data: Vec<u8>,
+}
+
+impl Agreement<'_> {
+    fn run(
+        self,
+        backend: impl FnOnce() -> Result<Arc<dyn Backend>>,
+        template: &[Attribute],
+        session: CK_SESSION_HANDLE,
+    ) -> Result<Object> {
+        let algorithm = may_agree(self.base)?;
+        let hash = of_kdf(self.kdf)?;
+        // Only a key derivation function uses them.
+        require(hash.is_some() || self.shared_data.is_empty(), CKR_MECHANISM_PARAM_INVALID)?;
+        let peer = peer_point(algorithm, &self.public_data)?;
+        let secret_len = secret_len(algorithm);
+        let wanted = Wanted::of(template, hash.map_or(secret_len, |hash| hash.output_len()))?;
+        let most = if hash.is_some() { MAX_SECRET_LEN } else { secret_len };
+        require(wanted.length <= most, CKR_ATTRIBUTE_VALUE_INVALID)?;
+        // What is wrong with the template is told before the service is asked.
+        let origin = Origin::derived(self.base);
+        secret_key(template, wanted.kind, &vec![0; wanted.length], origin, session)?;
+        let secret = self.secret(backend, algorithm, peer)?;
+        let value = match hash {
+            Some(hash) => x963(hash, &secret, &self.shared_data, wanted.length)?,
+            None => {
+                // The last bytes, as the standard says.
+                let start = secret.len().checked_sub(wanted.length).ok_or(Failure(CKR_DEVICE_ERROR))?;
+                Zeroizing::new(secret[start..].to_vec())
+            }
         };
-        // Only a key derivation function would use them.
-        require(shared_data.is_empty(), CKR_MECHANISM_PARAM_INVALID)?;
-        let peer = of_peer(key.algorithm, &public_data)?;
-        let (length, attributes) = attributes_of(template, key.algorithm.output_length())?;
-        Ok(Self { key: key.of_service()?.clone(), peer, length, attributes })
+        secret_key(template, wanted.kind, &value, origin, session)
     }
 
-    /// Derives the secret.
-    ///
-    /// # Errors
-    /// Those of the service.
-    pub(crate) fn run(mut self, backend: &dyn Backend, session: CK_SESSION_HANDLE) -> Result<Object> {
-        let secret = backend.derive_shared_secret(&self.key.id, &self.peer)?;
-        let start = secret.len().checked_sub(self.length).ok_or(Failure(CKR_DEVICE_ERROR))?;
-        self.attributes.set(CKA_VALUE, &secret[start..]);
-        Ok(Object { class: CKO_SECRET_KEY, attributes: self.attributes, key: None, session: Some(session) })
+    fn secret(
+        &self,
+        backend: impl FnOnce() -> Result<Arc<dyn Backend>>,
+        algorithm: Algorithm,
+        peer: &[u8],
+    ) -> Result<Zeroizing<Vec<u8>>> {
+        if let Some(SessionKey::Curve(key)) = self.base.session_key.as_deref() {
+            self.base.allows(CKM_ECDH1_DERIVE)?;
+            return key.agree(peer);
+        }
+        let peer = PublicKey::from_bytes(algorithm, peer);
+        let peer = peer.map_err(|_| Failure(CKR_MECHANISM_PARAM_INVALID))?;
+        backend()?.derive_shared_secret(&self.base.key()?.of_service()?.id, &peer)
     }
 }
 
-/// How many bytes a template asks for, at most `longest`, and the attributes of the secret without
-/// its value.
-fn attributes_of(template: &[Attribute], longest: usize) -> Result<(usize, Attributes)> {
-    let asked = Template(template);
-    let class = asked.number(CKA_CLASS)?.unwrap_or(CKO_SECRET_KEY);
-    require(class == CKO_SECRET_KEY, CKR_TEMPLATE_INCONSISTENT)?;
-    // The service keeps the keys that it makes, and no others.
-    require(asked.flag(CKA_TOKEN)? != Some(true), CKR_TEMPLATE_INCONSISTENT)?;
-    let kind = asked.number(CKA_KEY_TYPE)?.unwrap_or(CKK_GENERIC_SECRET);
-    let length = match (kind, asked.number(CKA_VALUE_LEN)?) {
-        (CKK_GENERIC_SECRET, None) => longest as CK_ULONG,
-        (CKK_GENERIC_SECRET, Some(length)) if length > 0 => length,
-        (CKK_AES, Some(length @ (16 | 24 | 32))) => length,
-        (CKK_AES, None) => return fail(CKR_TEMPLATE_INCOMPLETE),
-        (CKK_GENERIC_SECRET | CKK_AES, Some(_)) => return fail(CKR_ATTRIBUTE_VALUE_INVALID),
-        _ => return fail(CKR_TEMPLATE_INCONSISTENT),
-    };
-    require(length <= longest as CK_ULONG, CKR_ATTRIBUTE_VALUE_INVALID)?;
-    let mut attributes = Attributes::default();
-    attributes.set_number(CKA_CLASS, CKO_SECRET_KEY).set_number(CKA_KEY_TYPE, kind);
-    attributes.set_number(CKA_VALUE_LEN, length);
-    attributes.set_number(CKA_KEY_GEN_MECHANISM, CK_MECHANISM_TYPE::MAX);
-    for text in [CKA_LABEL, CKA_ID] {
-        attributes.set(text, asked.get(text).unwrap_or_default());
+/// The length of the secret that keys of a curve share: a coordinate.
+fn secret_len(algorithm: Algorithm) -> usize {
+    match algorithm {
+        Algorithm::EcdsaP384 | Algorithm::EcdhP384 => 48,
+        Algorithm::EcdsaP521 | Algorithm::EcdhP521 => 66,
+        _ => 32,
     }
-    attributes.set(CKA_START_DATE, b"").set(CKA_END_DATE, b"");
-    // The program reads the secret, and no operation of the module uses it.
-    for use_of_key in [CKA_SIGN, CKA_VERIFY, CKA_ENCRYPT, CKA_DECRYPT, CKA_WRAP, CKA_UNWRAP, CKA_DERIVE] {
-        attributes.set_flags(&[(use_of_key, false)]);
+}
+
+/// What a template asks for.
+struct Wanted {
+    kind: CK_KEY_TYPE,
+    /// In bytes.
+    length: usize,
+}
+
+impl Wanted {
+    /// Without a length, a secret of no certain use is as long as what there is.
+    fn of(template: &[Attribute], there: usize) -> Result<Self> {
+        let asked = Template(template);
+        let class = asked.number(CKA_CLASS)?.unwrap_or(CKO_SECRET_KEY);
+        require(class == CKO_SECRET_KEY, CKR_TEMPLATE_INCONSISTENT)?;
+        require(asked.get(CKA_VALUE).is_none(), CKR_TEMPLATE_INCONSISTENT)?;
+        let kind = asked.number(CKA_KEY_TYPE)?.unwrap_or(CKK_GENERIC_SECRET);
+        let length = match (kind, asked.number(CKA_VALUE_LEN)?) {
+            (CKK_AES, None) => return fail(CKR_TEMPLATE_INCOMPLETE),
+            (_, None) => there,
+            (CKK_AES, Some(length @ (16 | 24 | 32))) => length as usize,
+            (CKK_AES, Some(_)) => return fail(CKR_ATTRIBUTE_VALUE_INVALID),
+            (_, Some(length)) if length > 0 && length <= MAX_SECRET_LEN as CK_ULONG => length as usize,
+            (_, Some(_)) => return fail(CKR_ATTRIBUTE_VALUE_INVALID),
+        };
+        Ok(Self { kind, length })
     }
-    attributes.set_flags(&[
-        (CKA_TOKEN, false),
-        (CKA_PRIVATE, asked.flag(CKA_PRIVATE)?.unwrap_or(true)),
-        (CKA_MODIFIABLE, true),
-        (CKA_COPYABLE, false),
-        (CKA_DESTROYABLE, true),
-        (CKA_SENSITIVE, asked.flag(CKA_SENSITIVE)?.unwrap_or(false)),
-        (CKA_EXTRACTABLE, asked.flag(CKA_EXTRACTABLE)?.unwrap_or(true)),
-        (CKA_ALWAYS_SENSITIVE, false),
-        (CKA_NEVER_EXTRACTABLE, false),
-        (CKA_LOCAL, false),
-        (CKA_WRAP_WITH_TRUSTED, false),
-        (CKA_TRUSTED, false),
-    ]);
-    Ok((length as usize, attributes))
 }
 
 #[cfg(test)]
@@ -108,25 +162,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_is_as_long_as_its_type_and_the_curve_permit() {
+    fn a_secret_is_as_long_as_its_type_permits() {
         let length = |kind, length: Option<CK_ULONG>| {
             let mut template = vec![Attribute::number(CKA_KEY_TYPE, kind)];
             template.extend(length.map(|length| Attribute::number(CKA_VALUE_LEN, length)));
-            attributes_of(&template, 32).map(|(length, _)| length)
+            Wanted::of(&template, 32).map(|wanted| wanted.length)
         };
         assert_eq!(length(CKK_GENERIC_SECRET, None), Ok(32));
         assert_eq!(length(CKK_GENERIC_SECRET, Some(20)), Ok(20));
         assert_eq!(length(CKK_AES, Some(16)), Ok(16));
-        for wrong in [(CKK_GENERIC_SECRET, 0), (CKK_GENERIC_SECRET, 33), (CKK_AES, 20), (CKK_AES, 33)] {
+        let too_long = (CKK_GENERIC_SECRET, CK_ULONG::MAX);
+        for wrong in [(CKK_GENERIC_SECRET, 0), too_long, (CKK_AES, 20), (CKK_AES, 33)] {
             assert_eq!(length(wrong.0, Some(wrong.1)), fail(CKR_ATTRIBUTE_VALUE_INVALID));
         }
         assert_eq!(length(CKK_AES, None), fail(CKR_TEMPLATE_INCOMPLETE));
-        assert_eq!(length(CKK_DES3, None), fail(CKR_TEMPLATE_INCONSISTENT));
-    }
-
-    #[test]
-    fn a_secret_does_not_stay_in_the_token() {
-        let template = [Attribute::new(CKA_TOKEN, &[1])];
-        assert_eq!(attributes_of(&template, 32).err(), Some(Failure(CKR_TEMPLATE_INCONSISTENT)));
     }
 }

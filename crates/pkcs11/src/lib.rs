@@ -42,6 +42,10 @@
 //!   objects, `session` the operations of a session.
 //! - `mechanism` says what the keys can do, `object`, `certificate` and `public` what programs
 //!   read of them.
+//! - `session_key` is a key that lives in the module until its session ends. `session_create` makes
+//!   it, `session_template` reads what a program wants of it, `session_wrap` wraps it.
+//!   `session_aes`, `session_rsa` and `session_curve` compute with it, for `session_cipher` and
+//!   `session_signature`. `session_objects` has what else programs bring.
 //! - `backend` is what has the keys: `connection` asks the service, `local` opens a keystore.
 //!   `source` is that before a login. `fuzzing` has a keystore in memory for the fuzzer.
 #![deny(missing_docs)]
@@ -65,7 +69,16 @@ mod object;
 mod public;
 mod raw;
 mod session;
+mod session_aes;
+mod session_cipher;
+mod session_create;
+mod session_curve;
+mod session_key;
 mod session_objects;
+mod session_rsa;
+mod session_signature;
+mod session_template;
+mod session_wrap;
 mod signing;
 mod slot;
 mod table;

@@ -7,6 +7,7 @@ use cryptoki_sys::*;
 use crate::cipher::is_aes;
 use crate::error::{Result, fail, require};
 use crate::object::agrees;
+use crate::session_key::MAX_SECRET_LEN;
 
 /// A mechanism with its parameters, as a program gives it.
 #[derive(Debug)]
@@ -33,6 +34,18 @@ pub(crate) enum Parameters {
         nonce: Vec<u8>,
         associated_data: Vec<u8>,
         tag_bits: CK_ULONG,
+    },
+    /// The initialization vector of CBC.
+    Iv([u8; 16]),
+    /// The first block of a counter, and how many of its bits count.
+    Counter {
+        bits: CK_ULONG,
+        first: [u8; 16],
+    },
+    /// Data that is encrypted to derive a key, by CBC if there is an initialization vector.
+    Data {
+        iv: Option<[u8; 16]>,
+        data: Vec<u8>,
     },
     Ecdh {
         kdf: CK_EC_KDF_TYPE,
@@ -180,9 +193,14 @@ pub(crate) struct MechanismInfo {
     pub(crate) flags: CK_FLAGS,
 }
 
-const RSA: (CK_ULONG, CK_ULONG) = (2048, 4096);
+/// With keys of a session; the service's have 2048 to 4096.
+const RSA: (CK_ULONG, CK_ULONG) = (1024, 8192);
+const AES: (CK_ULONG, CK_ULONG) = (16, 32);
+const SECRETS: (CK_ULONG, CK_ULONG) = (1, MAX_SECRET_LEN as CK_ULONG);
 const CURVES: (CK_ULONG, CK_ULONG) = (256, 521);
 const SIGNS: CK_FLAGS = CKF_SIGN | CKF_VERIFY;
+const ENCRYPTS: CK_FLAGS = CKF_ENCRYPT | CKF_DECRYPT;
+const WRAPS: CK_FLAGS = CKF_WRAP | CKF_UNWRAP;
 const SIGNS_BY_CURVE: CK_FLAGS = SIGNS | CKF_EC_F_P | CKF_EC_NAMEDCURVE | CKF_EC_UNCOMPRESS;
 
 const fn info(kind: CK_MECHANISM_TYPE, key_sizes: (CK_ULONG, CK_ULONG), flags: CK_FLAGS) -> MechanismInfo {
@@ -196,34 +214,64 @@ pub(crate) const MECHANISMS: &[MechanismInfo] = &[
     info(CKM_ECDSA_SHA256, CURVES, SIGNS_BY_CURVE),
     info(CKM_ECDSA_SHA384, CURVES, SIGNS_BY_CURVE),
     info(CKM_ECDSA_SHA512, CURVES, SIGNS_BY_CURVE),
-    info(CKM_RSA_PKCS, RSA, SIGNS),
+    info(CKM_RSA_PKCS, RSA, SIGNS | ENCRYPTS | WRAPS),
+    info(CKM_SHA1_RSA_PKCS, RSA, SIGNS),
+    info(CKM_SHA224_RSA_PKCS, RSA, SIGNS),
     info(CKM_SHA256_RSA_PKCS, RSA, SIGNS),
     info(CKM_SHA384_RSA_PKCS, RSA, SIGNS),
     info(CKM_SHA512_RSA_PKCS, RSA, SIGNS),
     info(CKM_RSA_PKCS_PSS, RSA, SIGNS),
+    info(CKM_SHA1_RSA_PKCS_PSS, RSA, SIGNS),
+    info(CKM_SHA224_RSA_PKCS_PSS, RSA, SIGNS),
     info(CKM_SHA256_RSA_PKCS_PSS, RSA, SIGNS),
     info(CKM_SHA384_RSA_PKCS_PSS, RSA, SIGNS),
     info(CKM_SHA512_RSA_PKCS_PSS, RSA, SIGNS),
-    info(CKM_SHA256_HMAC, (16, 512), SIGNS),
-    info(CKM_SHA384_HMAC, (16, 512), SIGNS),
-    info(CKM_SHA512_HMAC, (16, 512), SIGNS),
-    info(CKM_RSA_PKCS_OAEP, RSA, CKF_ENCRYPT | CKF_DECRYPT),
-    // The service makes the nonce: only the functions for messages encrypt.
-    info(CKM_AES_GCM, (16, 32), CKF_DECRYPT | CKF_MESSAGE_ENCRYPT | CKF_MESSAGE_DECRYPT),
+    info(CKM_SHA_1_HMAC, SECRETS, SIGNS),
+    info(CKM_SHA224_HMAC, SECRETS, SIGNS),
+    info(CKM_SHA256_HMAC, SECRETS, SIGNS),
+    info(CKM_SHA384_HMAC, SECRETS, SIGNS),
+    info(CKM_SHA512_HMAC, SECRETS, SIGNS),
+    info(CKM_RSA_PKCS_OAEP, RSA, ENCRYPTS | WRAPS),
+    // The service makes the nonce: with its keys, only the functions for messages encrypt.
+    info(CKM_AES_GCM, AES, ENCRYPTS | WRAPS | CKF_MESSAGE_ENCRYPT | CKF_MESSAGE_DECRYPT),
+    info(CKM_AES_ECB, AES, ENCRYPTS),
+    info(CKM_AES_CBC, AES, ENCRYPTS),
+    info(CKM_AES_CBC_PAD, AES, ENCRYPTS | WRAPS),
+    info(CKM_AES_CTR, AES, ENCRYPTS),
+    info(CKM_AES_KEY_WRAP, AES, WRAPS),
+    info(CKM_AES_KEY_WRAP_PAD, AES, WRAPS),
+    info(CKM_AES_KEY_WRAP_KWP, AES, WRAPS),
+    info(CKM_AES_ECB_ENCRYPT_DATA, AES, CKF_DERIVE),
+    info(CKM_AES_CBC_ENCRYPT_DATA, AES, CKF_DERIVE),
     info(CKM_EC_EDWARDS_KEY_PAIR_GEN, (255, 255), CKF_GENERATE_KEY_PAIR),
     info(CKM_EC_KEY_PAIR_GEN, CURVES, CKF_GENERATE_KEY_PAIR | CKF_EC_F_P | CKF_EC_NAMEDCURVE),
     info(CKM_EC_MONTGOMERY_KEY_PAIR_GEN, (255, 255), CKF_GENERATE_KEY_PAIR),
     info(CKM_ECDH1_DERIVE, (255, 521), CKF_DERIVE | CKF_EC_F_P | CKF_EC_NAMEDCURVE | CKF_EC_UNCOMPRESS),
     info(CKM_RSA_PKCS_KEY_PAIR_GEN, RSA, CKF_GENERATE_KEY_PAIR),
-    info(CKM_AES_KEY_GEN, (16, 32), CKF_GENERATE),
-    info(CKM_GENERIC_SECRET_KEY_GEN, (32, 64), CKF_GENERATE),
+    info(CKM_AES_KEY_GEN, AES, CKF_GENERATE),
+    info(CKM_GENERIC_SECRET_KEY_GEN, SECRETS, CKF_GENERATE),
+    info(CKM_SHA_1, (0, 0), CKF_DIGEST),
     info(CKM_SHA224, (0, 0), CKF_DIGEST),
     info(CKM_SHA256, (0, 0), CKF_DIGEST),
     info(CKM_SHA384, (0, 0), CKF_DIGEST),
     info(CKM_SHA512, (0, 0), CKF_DIGEST),
 ];
 
-/// The mechanisms of a key of the algorithm, for `CKA_ALLOWED_MECHANISMS`.
+fn has_flag(kind: CK_MECHANISM_TYPE, flag: CK_FLAGS) -> bool {
+    MECHANISMS.iter().any(|info| info.kind == kind && info.flags & flag != 0)
+}
+
+/// Whether some keys sign by a mechanism.
+pub(crate) fn can_sign(kind: CK_MECHANISM_TYPE) -> bool {
+    has_flag(kind, CKF_SIGN)
+}
+
+/// Whether some keys wrap others by a mechanism.
+pub(crate) fn can_wrap(kind: CK_MECHANISM_TYPE) -> bool {
+    has_flag(kind, CKF_WRAP)
+}
+
+/// The mechanisms of a key of the service, for `CKA_ALLOWED_MECHANISMS`.
 pub(crate) fn allowed_mechanisms(algorithm: Algorithm, signs_digests: bool) -> Vec<CK_MECHANISM_TYPE> {
     let is_allowed = |info: &&MechanismInfo| {
         let Ok(scheme) = Scheme::of_kind(info.kind) else {

@@ -14,6 +14,7 @@ use cryptoki_sys::*;
 use crate::config::SlotConfig;
 use crate::error::{Failure, Result, fail, require, write_reason};
 use crate::mechanism::{MECHANISMS, MechanismInfo};
+use crate::object::Object;
 use crate::session::{Access, Session};
 use crate::slot::Slot;
 
@@ -217,6 +218,21 @@ impl ModuleState {
         sessions.get(&handle).cloned().ok_or(Failure(CKR_SESSION_HANDLE_INVALID))
     }
 
+    /// Adds objects of a session, unless it has ended meanwhile.
+    ///
+    /// # Errors
+    /// `CKR_SESSION_HANDLE_INVALID`; those of [`Slot::add`].
+    pub(crate) fn add<const N: usize>(
+        &self,
+        handle: CK_SESSION_HANDLE,
+        objects: [Object; N],
+    ) -> Result<[CK_OBJECT_HANDLE; N]> {
+        // Whoever ends a session waits for this, and then removes the objects.
+        let sessions = self.sessions.read().unwrap_or_else(PoisonError::into_inner);
+        let session = sessions.get(&handle).ok_or(Failure(CKR_SESSION_HANDLE_INVALID))?;
+        self.slot(session.slot)?.add(objects)
+    }
+
     /// Ends a session. With the last one of a slot, the program is logged out.
     ///
     /// # Errors
@@ -268,8 +284,7 @@ impl ModuleState {
         let session = self.session(handle)?;
         match user {
             CKU_USER => self.slot(session.slot)?.log_in(pin),
-            // No operation asks for a login of its own.
-            CKU_CONTEXT_SPECIFIC => fail(CKR_OPERATION_NOT_INITIALIZED),
+            CKU_CONTEXT_SPECIFIC => session.authenticate(|| self.slot(session.slot)?.check_pin(pin)),
             _ => fail(CKR_USER_TYPE_INVALID),
         }
     }

@@ -16,6 +16,7 @@ use crate::error::{Failure, Result};
 use crate::generate::id_of_purpose;
 use crate::mechanism::allowed_mechanisms;
 use crate::public::{describe, key_type};
+use crate::session_key::SessionKey;
 
 /// An object.
 pub(crate) struct Object {
@@ -25,6 +26,9 @@ pub(crate) struct Object {
     pub(crate) key: Option<KeyOfObject>,
     /// The session whose end is the end of the object; none for an object of the token.
     pub(crate) session: Option<CK_SESSION_HANDLE>,
+    /// What a key of a session computes with; none for what the service computes, and for public
+    /// keys of curves.
+    pub(crate) session_key: Option<Arc<SessionKey>>,
 }
 
 /// The key of an object.
@@ -70,19 +74,20 @@ impl Object {
     /// The key of the object.
     ///
     /// # Errors
-    /// `CKR_KEY_HANDLE_INVALID` if it is not a key; `CKR_KEY_FUNCTION_NOT_PERMITTED` for a secret
-    /// that was derived, which programs only read.
+    /// `CKR_KEY_HANDLE_INVALID` if it is not a key; `CKR_KEY_TYPE_INCONSISTENT` for a key of RSA or
+    /// a secret key of a session, with which `session_key` computes.
     pub(crate) fn key(&self) -> Result<&KeyOfObject> {
-        let code = match self.class {
-            CKO_SECRET_KEY => CKR_KEY_FUNCTION_NOT_PERMITTED,
-            _ => CKR_KEY_HANDLE_INVALID,
+        let code = match self.session_key {
+            Some(_) => CKR_KEY_TYPE_INCONSISTENT,
+            None => CKR_KEY_HANDLE_INVALID,
         };
         self.key.as_ref().ok_or(Failure(code))
     }
 
     /// The same object with other attributes.
     pub(crate) fn with_attributes(&self, attributes: Attributes) -> Self {
-        Self { class: self.class, attributes, key: self.key.clone(), session: self.session }
+        let (key, session_key) = (self.key.clone(), self.session_key.clone());
+        Self { class: self.class, attributes, key, session: self.session, session_key }
     }
 
     pub(crate) fn is_token_object(&self) -> bool {
@@ -208,7 +213,7 @@ impl Source<'_> {
 
     fn object(self, class: CK_OBJECT_CLASS, attributes: Attributes, public: Option<PublicKey>) -> Object {
         let key = KeyOfObject { algorithm: self.algorithm, version: Some(self.service), public };
-        Object { class, attributes, key: Some(key), session: None }
+        Object { class, attributes, key: Some(key), session: None, session_key: None }
     }
 
     fn allowed_mechanisms(&self) -> Vec<u8> {
@@ -229,7 +234,7 @@ impl Source<'_> {
             (CKA_SIGN, self.service.is_latest && !agrees(self.algorithm)),
             (CKA_SIGN_RECOVER, false),
             (CKA_DECRYPT, self.algorithm.is_rsa()),
-            (CKA_UNWRAP, false),
+            (CKA_UNWRAP, self.algorithm.is_rsa()),
             (CKA_WRAP_WITH_TRUSTED, false),
             (CKA_ALWAYS_AUTHENTICATE, false),
         ]);
@@ -243,7 +248,7 @@ impl Source<'_> {
             (CKA_VERIFY, !agrees(self.algorithm)),
             (CKA_VERIFY_RECOVER, false),
             (CKA_ENCRYPT, self.algorithm.is_rsa() && self.service.is_latest),
-            (CKA_WRAP, false),
+            (CKA_WRAP, self.algorithm.is_rsa() && self.service.is_latest),
             (CKA_TRUSTED, false),
         ]);
         Ok(self.clone().object(CKO_PUBLIC_KEY, attributes, Some(public.clone())))

@@ -49,12 +49,11 @@ pub(crate) fn algorithm_of_curve(parameters: &[u8]) -> Option<Algorithm> {
     found.or_else(named)
 }
 
-/// The public key of a template.
+/// The public key of a template, on a curve.
 ///
 /// # Errors
 /// `CKR_TEMPLATE_INCOMPLETE`; `CKR_ATTRIBUTE_VALUE_INVALID` for what is not a key;
-/// `CKR_CURVE_NOT_SUPPORTED`, `CKR_KEY_SIZE_RANGE` and `CKR_TEMPLATE_INCONSISTENT` for keys of
-/// other kinds.
+/// `CKR_CURVE_NOT_SUPPORTED` and `CKR_TEMPLATE_INCONSISTENT` for keys of other kinds.
 pub(crate) fn of_template(template: &Template<'_>) -> Result<PublicKey> {
     let kind = template.number(CKA_KEY_TYPE)?.ok_or(Failure(CKR_TEMPLATE_INCOMPLETE))?;
     let value = |kind| template.get(kind).ok_or(Failure(CKR_TEMPLATE_INCOMPLETE));
@@ -65,7 +64,6 @@ pub(crate) fn of_template(template: &Template<'_>) -> Result<PublicKey> {
             require(key_type(algorithm) == Some(kind), CKR_TEMPLATE_INCONSISTENT)?;
             of_point(algorithm, value(CKA_EC_POINT)?)
         }
-        CKK_RSA => of_modulus(value(CKA_MODULUS)?, value(CKA_PUBLIC_EXPONENT)?),
         _ => fail(CKR_TEMPLATE_INCONSISTENT),
     }
 }
@@ -76,15 +74,7 @@ fn of_point(algorithm: Algorithm, encoded: &[u8]) -> Result<PublicKey> {
     let start = encoded.len().checked_sub(length).ok_or(Failure(CKR_ATTRIBUTE_VALUE_INVALID))?;
     let point = &encoded[start..];
     require(start == 0 || encoded == octet_string(point), CKR_ATTRIBUTE_VALUE_INVALID)?;
-    let bytes = match (algorithm, point) {
-        // The keystore has compressed points of this curve.
-        (Algorithm::EcdsaP256, [4, both @ ..]) => {
-            let (x, y) = both.split_at(both.len() / 2);
-            [&[2 + (y[y.len() - 1] & 1)], x].concat()
-        }
-        _ => point.to_vec(),
-    };
-    let key = PublicKey::from_bytes(algorithm, &bytes).map_err(|_| Failure(CKR_ATTRIBUTE_VALUE_INVALID))?;
+    let key = public_key_of(algorithm, point)?;
     let mut attributes = Attributes::default();
     describe(&key, &mut attributes)?;
     // A compressed point has lost most of its y.
@@ -93,37 +83,35 @@ fn of_point(algorithm: Algorithm, encoded: &[u8]) -> Result<PublicKey> {
     Ok(key)
 }
 
-/// The public key of a peer, on the curve of a key that agrees on secrets.
+/// The public key of a point that is not compressed, or of 32 bytes.
 ///
 /// # Errors
-/// `CKR_MECHANISM_PARAM_INVALID`.
-pub(crate) fn of_peer(algorithm: Algorithm, encoded: &[u8]) -> Result<PublicKey> {
-    let invalid = Failure(CKR_MECHANISM_PARAM_INVALID);
+/// `CKR_ATTRIBUTE_VALUE_INVALID`.
+pub(crate) fn public_key_of(algorithm: Algorithm, point: &[u8]) -> Result<PublicKey> {
+    let bytes = match (algorithm, point) {
+        // The keystore has compressed points of this curve.
+        (Algorithm::EcdsaP256, [4, both @ ..]) => {
+            let (x, y) = both.split_at(both.len() / 2);
+            let last = y.last().ok_or(Failure(CKR_ATTRIBUTE_VALUE_INVALID))?;
+            [&[2 + (last & 1)], x].concat()
+        }
+        _ => point.to_vec(),
+    };
+    PublicKey::from_bytes(algorithm, &bytes).map_err(|_| Failure(CKR_ATTRIBUTE_VALUE_INVALID))
+}
+
+/// The point of a peer's public key, on the curve of a key that agrees on secrets.
+///
+/// # Errors
+/// `CKR_KEY_TYPE_INCONSISTENT`; `CKR_MECHANISM_PARAM_INVALID` for another length. Whether it is a
+/// point of the curve is not checked.
+pub(crate) fn peer_point(algorithm: Algorithm, encoded: &[u8]) -> Result<&[u8]> {
     let (_, length) = curve(algorithm).ok_or(Failure(CKR_KEY_TYPE_INCONSISTENT))?;
-    let start = encoded.len().checked_sub(length).ok_or(invalid)?;
+    let start = encoded.len().checked_sub(length).ok_or(Failure(CKR_MECHANISM_PARAM_INVALID))?;
     let point = &encoded[start..];
     // Programs give the point as it is, or as in `CKA_EC_POINT`.
     require(start == 0 || encoded == octet_string(point), CKR_MECHANISM_PARAM_INVALID)?;
-    PublicKey::from_bytes(algorithm, point).map_err(|_| invalid)
-}
-
-/// The key of a modulus without zeros in front.
-fn of_modulus(modulus: &[u8], exponent: &[u8]) -> Result<PublicKey> {
-    require(without_zeros(exponent) == RSA_EXPONENT, CKR_ATTRIBUTE_VALUE_INVALID)?;
-    let modulus = without_zeros(modulus);
-    let algorithm = match modulus.len() {
-        256 => Algorithm::Rsa2048,
-        384 => Algorithm::Rsa3072,
-        512 => Algorithm::Rsa4096,
-        _ => return fail(CKR_KEY_SIZE_RANGE),
-    };
-    // An `RSAPublicKey` (RFC 8017, appendix A.1.1). The modulus has its first bit set, so that a
-    // zero comes before it.
-    let long = |length: usize| [0x82, (length >> 8) as u8, length as u8];
-    let number = [&[0x02], &long(modulus.len() + 1)[..], &[0], modulus].concat();
-    let all = [&number[..], &[0x02, 0x03], &RSA_EXPONENT].concat();
-    let key = PublicKey::from_bytes(algorithm, &[&[0x30], &long(all.len())[..], &all].concat());
-    key.map_err(|_| Failure(CKR_ATTRIBUTE_VALUE_INVALID))
+    Ok(point)
 }
 
 /// A number without the zeros in front of it.

@@ -229,7 +229,12 @@ unsafe fn parameters(kind: CK_MECHANISM_TYPE, at: *const c_void, length: CK_ULON
         return Ok(Parameters::None);
     }
     match kind {
-        CKM_RSA_PKCS_PSS | CKM_SHA256_RSA_PKCS_PSS | CKM_SHA384_RSA_PKCS_PSS | CKM_SHA512_RSA_PKCS_PSS => {
+        CKM_RSA_PKCS_PSS
+        | CKM_SHA1_RSA_PKCS_PSS
+        | CKM_SHA224_RSA_PKCS_PSS
+        | CKM_SHA256_RSA_PKCS_PSS
+        | CKM_SHA384_RSA_PKCS_PSS
+        | CKM_SHA512_RSA_PKCS_PSS => {
             // SAFETY: the caller's promise.
             let pss: CK_RSA_PKCS_PSS_PARAMS = unsafe { parameter(at, length) }?;
             Ok(Parameters::Pss { hash: pss.hashAlg, mgf: pss.mgf, salt_length: pss.sLen })
@@ -251,6 +256,29 @@ unsafe fn parameters(kind: CK_MECHANISM_TYPE, at: *const c_void, length: CK_ULON
             // SAFETY: the caller's promise.
             let associated_data = unsafe { bounded(gcm.pAAD, gcm.ulAADLen) }?;
             Ok(Parameters::Gcm { nonce, associated_data, tag_bits: gcm.ulTagBits })
+        }
+        CKM_AES_CBC | CKM_AES_CBC_PAD => {
+            // SAFETY: the caller's promise.
+            Ok(Parameters::Iv(unsafe { parameter(at, length) }?))
+        }
+        CKM_AES_CTR => {
+            // SAFETY: the caller's promise.
+            let counter: CK_AES_CTR_PARAMS = unsafe { parameter(at, length) }?;
+            Ok(Parameters::Counter { bits: counter.ulCounterBits, first: counter.cb })
+        }
+        CKM_AES_ECB_ENCRYPT_DATA => {
+            // SAFETY: the caller's promise.
+            let string: CK_KEY_DERIVATION_STRING_DATA = unsafe { parameter(at, length) }?;
+            // SAFETY: the caller's promise.
+            let data = unsafe { bounded(string.pData, string.ulLen) }?;
+            Ok(Parameters::Data { iv: None, data })
+        }
+        CKM_AES_CBC_ENCRYPT_DATA => {
+            // SAFETY: the caller's promise.
+            let cbc: CK_AES_CBC_ENCRYPT_DATA_PARAMS = unsafe { parameter(at, length) }?;
+            // SAFETY: the caller's promise.
+            let data = unsafe { bounded(cbc.pData, cbc.length) }?;
+            Ok(Parameters::Data { iv: Some(cbc.iv), data })
         }
         CKM_ECDH1_DERIVE => {
             // SAFETY: the caller's promise.

@@ -8,12 +8,14 @@ use zeroize::Zeroizing;
 use crate::attributes::Attribute;
 use crate::backend::{Backend, NewKey};
 use crate::cipher::{self, CipherOperation, Direction, EncryptedMessage, is_aes};
-use crate::derive::Derivation;
-use crate::digest::Hasher;
+use crate::derive::derive;
+use crate::digest::{Hash, Hasher};
 use crate::error::{Failure, Result, fail, require};
 use crate::mechanism::{Mechanism, Parameters};
 use crate::module::ModuleState;
 use crate::object::Object;
+use crate::session_template;
+use crate::session_wrap;
 use crate::signing::SignatureOperation;
 use crate::slot::Slot;
 
@@ -65,12 +67,34 @@ struct Operations {
     decrypt_messages: Option<Arc<Object>>,
     sign: Option<Box<Signing>>,
     verify: Option<Box<Signing>>,
+    sign_authentication: Authentication,
+    decrypt_authentication: Authentication,
 }
 
 /// A signature operation, and what it has had.
 struct Signing {
     operation: SignatureOperation,
     pieces: Pieces,
+}
+
+/// Whether the program gave the PIN for one operation, if its key asks for that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Authentication {
+    #[default]
+    Done,
+    Needed,
+}
+
+impl Authentication {
+    fn of(key: &Object) -> Self {
+        if key.attributes.is_set(CKA_ALWAYS_AUTHENTICATE) { Self::Needed } else { Self::Done }
+    }
+
+    /// # Errors
+    /// `CKR_USER_NOT_LOGGED_IN`.
+    fn check(self) -> Result<()> {
+        require(self == Self::Done, CKR_USER_NOT_LOGGED_IN)
+    }
 }
 
 /// Whether the message came in pieces.
@@ -98,6 +122,23 @@ impl Session {
         Self { slot, access, operations: Mutex::default() }
     }
 
+    /// Permits the operations that wait for the PIN, once it is checked.
+    ///
+    /// # Errors
+    /// `CKR_OPERATION_NOT_INITIALIZED` if none waits; those of the check.
+    pub(crate) fn authenticate(&self, check: impl FnOnce() -> Result<()>) -> Result<()> {
+        let mut operations = self.operations();
+        let waits = [
+            operations.sign.is_some() && operations.sign_authentication == Authentication::Needed,
+            operations.decrypt.is_some() && operations.decrypt_authentication == Authentication::Needed,
+        ];
+        require(waits.contains(&true), CKR_OPERATION_NOT_INITIALIZED)?;
+        check()?;
+        operations.sign_authentication = Authentication::Done;
+        operations.decrypt_authentication = Authentication::Done;
+        Ok(())
+    }
+
     fn operations(&self) -> MutexGuard<'_, Operations> {
         self.operations.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -122,6 +163,14 @@ impl Operations {
         match direction {
             Direction::Encrypt => &mut self.encrypt_messages,
             Direction::Decrypt => &mut self.decrypt_messages,
+        }
+    }
+
+    /// Checks whether an encryption or a decryption waits for the PIN.
+    fn check_pin(&self, direction: Direction) -> Result<()> {
+        match (direction, &self.decrypt) {
+            (Direction::Decrypt, Some(_)) => self.decrypt_authentication.check(),
+            _ => Ok(()),
         }
     }
 
@@ -179,7 +228,7 @@ impl<'a> InSession<'a> {
         let mut operations = self.session.operations();
         let Some(mechanism) = mechanism else { return canceled(operations.digest.take().is_some()) };
         require(operations.digest.is_none(), CKR_OPERATION_ACTIVE)?;
-        let hasher = Hasher::of_mechanism(mechanism.kind)?;
+        let hasher = Hash::of_mechanism(mechanism.kind)?.hasher();
         require(mechanism.parameters == Parameters::None, CKR_MECHANISM_PARAM_INVALID)?;
         operations.digest = Some(Box::new(hasher));
         Ok(())
@@ -217,18 +266,26 @@ impl<'a> InSession<'a> {
         let Some(mechanism) = mechanism else { return canceled(active.take().is_some()) };
         require(active.is_none(), CKR_OPERATION_ACTIVE)?;
         let object = self.key(key)?;
+        let authentication = Authentication::of(&object);
         let operation = match purpose {
             Purpose::Sign => SignatureOperation::to_sign(&mechanism, object)?,
             Purpose::Verify => SignatureOperation::to_verify(&mechanism, object)?,
         };
         *active = Some(Box::new(Signing { operation, pieces: Pieces::None }));
+        if purpose == Purpose::Sign {
+            operations.sign_authentication = authentication;
+        }
         Ok(())
     }
 
     pub(crate) fn signature_update(&self, purpose: Purpose, data: &[u8]) -> Result<()> {
         let mut operations = self.session.operations();
+        let authentication = operations.sign_authentication;
         let active = operations.signing(purpose);
         let signing = active.as_mut().ok_or(Failure(CKR_OPERATION_NOT_INITIALIZED))?;
+        if purpose == Purpose::Sign {
+            authentication.check()?;
+        }
         signing.pieces = Pieces::Some;
         let updated = signing.operation.update(data);
         if updated.is_err() {
@@ -253,8 +310,9 @@ impl<'a> InSession<'a> {
         if let Some(reply) = without_room(room, active.operation.output_len()) {
             return Ok(reply);
         }
+        operations.sign_authentication.check()?;
         let operation = operations.take(Purpose::Sign, pieces)?;
-        let signature = operation.sign(&*self.backend()?, data)?;
+        let signature = operation.sign(|| self.backend(), data)?;
         // The service decides how long a signature is.
         match without_room(room, signature.len()) {
             None => Ok(Reply::Bytes(signature.into())),
@@ -289,12 +347,18 @@ impl<'a> InSession<'a> {
         let active = operations.cipher(direction);
         let Some(mechanism) = mechanism else { return canceled(active.take().is_some()) };
         require(active.is_none(), CKR_OPERATION_ACTIVE)?;
-        *active = Some(Box::new(CipherOperation::new(direction, mechanism, self.key(key)?)?));
+        let flag = if direction == Direction::Encrypt { CKA_ENCRYPT } else { CKA_DECRYPT };
+        let object = self.key(key)?;
+        let authentication = Authentication::of(&object);
+        *active = Some(Box::new(CipherOperation::new(direction, mechanism, object, flag)?));
+        if direction == Direction::Decrypt {
+            operations.decrypt_authentication = authentication;
+        }
         Ok(())
     }
 
-    /// Adds a piece. Results come at the end, because nobody may see a plaintext before its tag is
-    /// checked.
+    /// Adds a piece, and gives what is known by then. With a tag, that is nothing before the end,
+    /// because nobody may see a plaintext before its tag is checked.
     pub(crate) fn cipher_update(
         &self,
         direction: Direction,
@@ -302,21 +366,20 @@ impl<'a> InSession<'a> {
         room: Option<usize>,
     ) -> Result<Reply> {
         let mut operations = self.session.operations();
+        operations.check_pin(direction)?;
         let active = operations.cipher(direction);
         let operation = active.as_mut().ok_or(Failure(CKR_OPERATION_NOT_INITIALIZED))?;
-        if room.is_none() {
-            return Ok(Reply::Length(0));
-        }
-        if let Err(failure) = operation.update(data) {
+        let updated = operation.update(data, room);
+        if updated.is_err() {
             *active = None;
-            return Err(failure);
         }
-        Ok(Reply::Bytes(Zeroizing::default()))
+        updated
     }
 
     /// The result of an encryption or a decryption, with a last piece.
     pub(crate) fn cipher(&self, direction: Direction, data: &[u8], room: Option<usize>) -> Result<Reply> {
         let mut operations = self.session.operations();
+        operations.check_pin(direction)?;
         let mut operation =
             operations.cipher(direction).take().ok_or(Failure(CKR_OPERATION_NOT_INITIALIZED))?;
         let Some(room) = room else {
@@ -324,10 +387,7 @@ impl<'a> InSession<'a> {
             *operations.cipher(direction) = Some(operation);
             return Ok(Reply::Length(length));
         };
-        if !operation.is_finished() {
-            operation.update(data)?;
-        }
-        let output = operation.finish(|| self.backend())?;
+        let output = operation.finish(|| self.backend(), data)?;
         if let Some(reply) = without_room(Some(room), output.len()) {
             *operations.cipher(direction) = Some(operation);
             return Ok(reply);
@@ -348,8 +408,7 @@ impl<'a> InSession<'a> {
         require(active.is_none(), CKR_OPERATION_ACTIVE)?;
         require(mechanism.kind == CKM_AES_GCM, CKR_MECHANISM_INVALID)?;
         let object = self.key(key)?;
-        let is_aes = object.key.as_ref().is_some_and(|key| is_aes(key.algorithm));
-        require(is_aes, CKR_KEY_TYPE_INCONSISTENT)?;
+        require(is_aes(object.key()?.algorithm), CKR_KEY_TYPE_INCONSISTENT)?;
         let flag = if direction == Direction::Encrypt { CKA_ENCRYPT } else { CKA_DECRYPT };
         require(object.attributes.is_set(flag), CKR_KEY_FUNCTION_NOT_PERMITTED)?;
         *active = Some(object);
@@ -398,8 +457,54 @@ impl<'a> InSession<'a> {
         template: &[Attribute],
         session: CK_SESSION_HANDLE,
     ) -> Result<Object> {
-        let derivation = Derivation::new(mechanism, &*self.key(base)?, template)?;
-        derivation.run(&*self.backend()?, session)
+        derive(mechanism, &*self.key(base)?, || self.backend(), template, session)
+    }
+
+    /// Adds the value of a secret key of a session to what is hashed.
+    pub(crate) fn digest_key(&self, key: CK_OBJECT_HANDLE) -> Result<()> {
+        let mut operations = self.session.operations();
+        let hasher = operations.digest.as_mut().ok_or(Failure(CKR_OPERATION_NOT_INITIALIZED))?;
+        let object = self.key(key)?;
+        hasher.update(object.secret().map_err(|_| Failure(CKR_KEY_INDIGESTIBLE))?);
+        Ok(())
+    }
+
+    /// Wraps a key of a session.
+    pub(crate) fn wrap(
+        &self,
+        mechanism: Mechanism,
+        wrapping: CK_OBJECT_HANDLE,
+        key: CK_OBJECT_HANDLE,
+        room: Option<usize>,
+    ) -> Result<Reply> {
+        let wrapping = self.slot.object(wrapping);
+        let wrapping = wrapping.map_err(|_| Failure(CKR_WRAPPING_KEY_HANDLE_INVALID))?;
+        let wrapped = session_wrap::wrap(mechanism, wrapping, &*self.key(key)?)?;
+        Ok(without_room(room, wrapped.len()).unwrap_or(Reply::Bytes(wrapped)))
+    }
+
+    /// Unwraps a key, which is then an object of this session.
+    pub(crate) fn unwrap(
+        &self,
+        mechanism: Mechanism,
+        unwrapping: CK_OBJECT_HANDLE,
+        wrapped: &[u8],
+        template: &[Attribute],
+        session: CK_SESSION_HANDLE,
+    ) -> Result<Object> {
+        let unwrapping = self.slot.object(unwrapping);
+        let unwrapping = unwrapping.map_err(|_| Failure(CKR_UNWRAPPING_KEY_HANDLE_INVALID))?;
+        session_wrap::unwrap(mechanism, unwrapping, || self.backend(), wrapped, template, session)
+    }
+
+    /// Copies an object of a session to this one.
+    pub(crate) fn copy(
+        &self,
+        object: CK_OBJECT_HANDLE,
+        template: &[Attribute],
+        session: CK_SESSION_HANDLE,
+    ) -> Result<Object> {
+        session_template::copy(&*self.slot.object(object)?, template, session)
     }
 
     pub(crate) fn destroy(&self, object: CK_OBJECT_HANDLE) -> Result<()> {

@@ -15,6 +15,7 @@ use crate::config::{Login, SlotConfig};
 use crate::error::{Failure, Result, require};
 use crate::object::{Object, ServiceKey, View, objects_of};
 use crate::session::Access;
+use crate::session_template;
 
 /// How long a list of keys counts as new. Programs search several times in a row.
 const LIST_LIFETIME: Duration = Duration::from_secs(1);
@@ -189,9 +190,29 @@ impl Slot {
         Ok(handles.iter().filter_map(class).collect())
     }
 
-    /// Adds an object of a session.
-    pub(crate) fn add(&self, object: Object) -> CK_OBJECT_HANDLE {
-        self.state().objects.add(object)
+    /// Adds objects of a session: all of them, or none.
+    ///
+    /// # Errors
+    /// `CKR_USER_NOT_LOGGED_IN` for a private one before the login; `CKR_ATTRIBUTE_VALUE_INVALID`
+    /// for a key that asks for a PIN where there is none.
+    pub(crate) fn add<const N: usize>(&self, objects: [Object; N]) -> Result<[CK_OBJECT_HANDLE; N]> {
+        let mut state = self.state();
+        for object in &objects {
+            let is_visible = !self.requires_login() || state.is_logged_in;
+            require(is_visible || !object.attributes.is_set(CKA_PRIVATE), CKR_USER_NOT_LOGGED_IN)?;
+            let asks = object.attributes.is_set(CKA_ALWAYS_AUTHENTICATE);
+            require(!asks || self.requires_login(), CKR_ATTRIBUTE_VALUE_INVALID)?;
+        }
+        Ok(objects.map(|object| state.objects.add(object)))
+    }
+
+    /// Checks the PIN again, for one use of a key.
+    ///
+    /// # Errors
+    /// `CKR_USER_NOT_LOGGED_IN`; those of [`Source::log_in`].
+    pub(crate) fn check_pin(&self, pin: &[u8]) -> Result<()> {
+        require(self.is_logged_in(), CKR_USER_NOT_LOGGED_IN)?;
+        self.source.log_in(pin).map(drop)
     }
 
     /// Destroys an object. The service destroys a key only after some time, in which an operator
@@ -203,6 +224,7 @@ impl Slot {
     /// those of the service.
     pub(crate) fn destroy(&self, handle: CK_OBJECT_HANDLE, access: Access) -> Result<()> {
         let object = self.object(handle)?;
+        require(object.attributes.is_set(CKA_DESTROYABLE), CKR_ACTION_PROHIBITED)?;
         if object.is_token_object() {
             require(access == Access::ReadWrite, CKR_SESSION_READ_ONLY)?;
             let version = object.key.as_ref().and_then(|key| key.version.as_ref());
@@ -229,8 +251,8 @@ impl Slot {
         Ok(())
     }
 
-    /// Gives an object another label. Nothing else of a key can be changed, and of an object of a
-    /// session also its id.
+    /// Gives an object another label. Nothing else of a key of the service can be changed, and of
+    /// an object of a session what its class permits.
     ///
     /// # Errors
     /// `CKR_OBJECT_HANDLE_INVALID`; `CKR_SESSION_READ_ONLY`; `CKR_ATTRIBUTE_READ_ONLY`;
@@ -242,25 +264,14 @@ impl Slot {
         access: Access,
     ) -> Result<()> {
         let object = self.object(handle)?;
-        let is_token_object = object.is_token_object();
-        require(!is_token_object || access == Access::ReadWrite, CKR_SESSION_READ_ONLY)?;
+        if !object.is_token_object() {
+            return self.state().objects.change(handle, template);
+        }
+        require(access == Access::ReadWrite, CKR_SESSION_READ_ONLY)?;
         for attribute in template {
             let is_same = object.attributes.get(attribute.kind) == Some(&attribute.value);
-            let may_change = match attribute.kind {
-                CKA_LABEL => object.attributes.is_set(CKA_MODIFIABLE),
-                CKA_ID | CKA_SUBJECT => !is_token_object,
-                _ => false,
-            };
-            require(is_same || may_change, CKR_ATTRIBUTE_READ_ONLY)?;
-        }
-        if !is_token_object {
-            let mut attributes = object.attributes.clone();
-            template.iter().for_each(|attribute| {
-                attributes.set(attribute.kind, &attribute.value);
-            });
-            let changed = object.with_attributes(attributes);
-            self.state().objects.by_handle.insert(handle, Arc::new(changed));
-            return Ok(());
+            let is_label = attribute.kind == CKA_LABEL && object.attributes.is_set(CKA_MODIFIABLE);
+            require(is_same || is_label, CKR_ATTRIBUTE_READ_ONLY)?;
         }
         let Some(label) = Template(template).get(CKA_LABEL) else { return Ok(()) };
         if object.attributes.get(CKA_LABEL) == Some(label) {
@@ -294,6 +305,14 @@ impl Objects {
         let handle = new_handle();
         self.by_handle.insert(handle, Arc::new(object));
         handle
+    }
+
+    /// Changes an object of a session. Nobody else changes or removes it meanwhile.
+    fn change(&mut self, handle: CK_OBJECT_HANDLE, template: &[Attribute]) -> Result<()> {
+        let object = self.by_handle.get_mut(&handle).ok_or(Failure(CKR_OBJECT_HANDLE_INVALID))?;
+        let attributes = session_template::change(object, template)?;
+        *object = Arc::new(object.with_attributes(attributes));
+        Ok(())
     }
 
     /// Removes the objects of the token, and the private ones of sessions.

@@ -10,6 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use cryptoki_sys::*;
 
+use crate::attributes::{Attribute, Template};
 use crate::cipher::Direction;
 use crate::config;
 use crate::error::{FUNCTION, Failure, Result, fail, require};
@@ -17,6 +18,7 @@ use crate::generate;
 use crate::module;
 use crate::raw;
 use crate::session::{InSession, Purpose, Reply, without_room};
+use crate::session_create::{generate_pair, generate_secret};
 use crate::session_objects;
 
 /// Runs the work of a call, and turns a failure or a panic into its code.
@@ -37,6 +39,11 @@ fn call(name: &'static str, work: impl FnOnce() -> Result<()>) -> CK_RV {
 fn unsupported() -> Result<()> {
     module::state()?;
     fail(CKR_FUNCTION_NOT_SUPPORTED)
+}
+
+/// Whether a template asks for a key of the session: objects of the token say so.
+fn is_of_session(template: &[Attribute]) -> Result<bool> {
+    Ok(Template(template).flag(CKA_TOKEN)? != Some(true))
 }
 
 /// The handle of a key's object of a class.
@@ -226,6 +233,11 @@ functions! {
         InSession::new(&state, session)?.digest_update(raw::bytes(data, length)?)
     }
 
+    fn C_DigestKey(session: Session, key: Handle) {
+        let state = module::state()?;
+        InSession::new(&state, session)?.digest_key(key)
+    }
+
     fn C_DigestFinal(session: Session, out: Bytes, out_length: Length) {
         let state = module::state()?;
         let session = InSession::new(&state, session)?;
@@ -288,10 +300,26 @@ functions! {
 
     fn C_CreateObject(session: Session, template: *mut CK_ATTRIBUTE, count: CK_ULONG, object: *mut Handle) {
         let state = module::state()?;
-        let called = InSession::new(&state, session)?;
+        InSession::new(&state, session)?;
         require(!object.is_null(), CKR_ARGUMENTS_BAD)?;
         let created = session_objects::create(&raw::template(template, count)?, session)?;
-        raw::write(object, called.slot.add(created))
+        let [handle] = state.add(session, [created])?;
+        raw::write(object, handle)
+    }
+
+    fn C_CopyObject(
+        session: Session,
+        object: Handle,
+        template: *mut CK_ATTRIBUTE,
+        count: CK_ULONG,
+        copy: *mut Handle
+    ) {
+        let state = module::state()?;
+        let called = InSession::new(&state, session)?;
+        require(!copy.is_null(), CKR_ARGUMENTS_BAD)?;
+        let copied = called.copy(object, &raw::template(template, count)?, session)?;
+        let [handle] = state.add(session, [copied])?;
+        raw::write(copy, handle)
     }
 
     fn C_DestroyObject(session: Session, object: Handle) {
@@ -312,11 +340,15 @@ functions! {
         key: *mut Handle
     ) {
         let state = module::state()?;
-        let session = InSession::new(&state, session)?;
+        let called = InSession::new(&state, session)?;
         require(!key.is_null(), CKR_ARGUMENTS_BAD)?;
         let mechanism = raw::mechanism(mechanism)?.ok_or(Failure(CKR_ARGUMENTS_BAD))?;
-        let new = generate::secret_key(&mechanism, &raw::template(template, count)?)?;
-        let made = session.create_key(&new)?;
+        let template = raw::template(template, count)?;
+        if is_of_session(&template)? {
+            let [handle] = state.add(session, [generate_secret(&mechanism, &template, session)?])?;
+            return raw::write(key, handle);
+        }
+        let made = called.create_key(&generate::secret_key(&mechanism, &template)?)?;
         raw::write(key, handle_of(&made, CKO_SECRET_KEY)?)
     }
 
@@ -331,13 +363,18 @@ functions! {
         private: *mut Handle
     ) {
         let state = module::state()?;
-        let session = InSession::new(&state, session)?;
+        let called = InSession::new(&state, session)?;
         require(!public.is_null() && !private.is_null(), CKR_ARGUMENTS_BAD)?;
         let mechanism = raw::mechanism(mechanism)?.ok_or(Failure(CKR_ARGUMENTS_BAD))?;
         let public_template = raw::template(public_template, public_count)?;
         let private_template = raw::template(private_template, private_count)?;
-        let new = generate::key_pair(&mechanism, &public_template, &private_template)?;
-        let made = session.create_key(&new)?;
+        if is_of_session(&private_template)? {
+            let pair = generate_pair(&mechanism, &public_template, &private_template, session)?;
+            let [public_handle, private_handle] = state.add(session, pair)?;
+            raw::write(public, public_handle)?;
+            return raw::write(private, private_handle);
+        }
+        let made = called.create_key(&generate::key_pair(&mechanism, &public_template, &private_template)?)?;
         raw::write(public, handle_of(&made, CKO_PUBLIC_KEY)?)?;
         raw::write(private, handle_of(&made, CKO_PRIVATE_KEY)?)
     }
@@ -356,7 +393,42 @@ functions! {
         let mechanism = raw::mechanism(mechanism)?.ok_or(Failure(CKR_ARGUMENTS_BAD))?;
         let template = raw::template(template, count)?;
         let derived = called.derive(mechanism, base, &template, session)?;
-        raw::write(key, called.slot.add(derived))
+        let [handle] = state.add(session, [derived])?;
+        raw::write(key, handle)
+    }
+
+    fn C_WrapKey(
+        session: Session,
+        mechanism: *mut CK_MECHANISM,
+        wrapping: Handle,
+        key: Handle,
+        out: Bytes,
+        out_length: Length
+    ) {
+        let state = module::state()?;
+        let session = InSession::new(&state, session)?;
+        let mechanism = raw::mechanism(mechanism)?.ok_or(Failure(CKR_ARGUMENTS_BAD))?;
+        raw::output(out, out_length, |room| session.wrap(mechanism, wrapping, key, room))
+    }
+
+    fn C_UnwrapKey(
+        session: Session,
+        mechanism: *mut CK_MECHANISM,
+        unwrapping: Handle,
+        wrapped: Bytes,
+        length: CK_ULONG,
+        template: *mut CK_ATTRIBUTE,
+        count: CK_ULONG,
+        key: *mut Handle
+    ) {
+        let state = module::state()?;
+        let called = InSession::new(&state, session)?;
+        require(!key.is_null(), CKR_ARGUMENTS_BAD)?;
+        let mechanism = raw::mechanism(mechanism)?.ok_or(Failure(CKR_ARGUMENTS_BAD))?;
+        let (wrapped, template) = (raw::bytes(wrapped, length)?, raw::template(template, count)?);
+        let unwrapped = called.unwrap(mechanism, unwrapping, wrapped, &template, session)?;
+        let [handle] = state.add(session, [unwrapped])?;
+        raw::write(key, handle)
     }
 
     fn C_EncryptInit(session: Session, mechanism: *mut CK_MECHANISM, key: Handle) {
@@ -524,8 +596,6 @@ unsupported! {
     C_SetPIN(Session, Bytes, CK_ULONG, Bytes, CK_ULONG);
     C_GetOperationState(Session, Bytes, Length);
     C_SetOperationState(Session, Bytes, CK_ULONG, Handle, Handle);
-    C_CopyObject(Session, Handle, *mut CK_ATTRIBUTE, CK_ULONG, *mut Handle);
-    C_DigestKey(Session, Handle);
     C_SignRecoverInit(Session, *mut CK_MECHANISM, Handle);
     C_SignRecover(Session, Bytes, CK_ULONG, Bytes, Length);
     C_VerifyRecoverInit(Session, *mut CK_MECHANISM, Handle);
@@ -534,10 +604,6 @@ unsupported! {
     C_DecryptDigestUpdate(Session, Bytes, CK_ULONG, Bytes, Length);
     C_SignEncryptUpdate(Session, Bytes, CK_ULONG, Bytes, Length);
     C_DecryptVerifyUpdate(Session, Bytes, CK_ULONG, Bytes, Length);
-    C_WrapKey(Session, *mut CK_MECHANISM, Handle, Handle, Bytes, Length);
-    C_UnwrapKey(
-        Session, *mut CK_MECHANISM, Handle, Bytes, CK_ULONG, *mut CK_ATTRIBUTE, CK_ULONG, *mut Handle
-    );
     C_EncryptMessageBegin(Session, *mut c_void, CK_ULONG, Bytes, CK_ULONG);
     C_EncryptMessageNext(Session, *mut c_void, CK_ULONG, Bytes, CK_ULONG, Bytes, Length, CK_FLAGS);
     C_DecryptMessageBegin(Session, *mut c_void, CK_ULONG, Bytes, CK_ULONG);

@@ -5,7 +5,7 @@ use std::{env::consts::DLL_SUFFIX, path::Path, process::Command};
 use anyhow::{Result, ensure};
 use bulla_devtools::{
     Context,
-    install::{self, DebianArchive, DebianFile, DebianTool, GoTool},
+    install::{self, DebianArchive, DebianFile, DebianTool, GoTool, PythonSources},
     quiet, wine,
 };
 
@@ -207,6 +207,19 @@ pub(super) fn pkcs11(runner: &mut Runner<'_>) {
         command.arg("-B").arg(folder.join("test_pkcs11.py"));
         passed_unittest(over_a_service(context, &mut command)?.named_in(&mut command), 4)
     });
+    runner.check("python-pkcs11's own tests", |context| {
+        let folder = folder.join("python");
+        let python = install::python_packages(context, "python-pkcs11", &folder.join("requirements.txt"))?;
+        let sources = install::python_sources(context, &python, &PYTHON_PKCS11)?;
+        let mut command = Command::new(python);
+        command.arg("-B").arg(folder.join("own_tests.py")).arg(sources);
+        // The program knows how many must pass.
+        let output = over_a_service(context, &mut command)?.named_in(&mut command).output()?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        ensure!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+        println!("{}", said.lines().last().unwrap_or_default());
+        Ok(())
+    });
     let folder = folder.join("go");
     runner.check("gofmt, crypto11", |_| formatted(&folder));
     runner.command("go vet, crypto11", go(&folder).args(["vet", "./..."]));
@@ -217,6 +230,13 @@ pub(super) fn pkcs11(runner: &mut Runner<'_>) {
         Err(error) => runner.need("a service for crypto11", |_| Err(error)),
     }
 }
+
+/// The tests of python-pkcs11 are in its sources alone.
+const PYTHON_PKCS11: PythonSources = PythonSources {
+    package: "python-pkcs11==0.10.1",
+    file: "python_pkcs11-0.10.1.tar.gz",
+    digest: "e0d7ccede3b3145a678d7c8c59b3c64dcebeb77c9146ad3394a4b1309c4ab2a2",
+};
 
 /// Starts a service for a program that loads our module, and tells the program where the module is.
 fn over_a_service(context: &Context, program: &mut Command) -> Result<Serving> {

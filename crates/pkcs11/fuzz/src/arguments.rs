@@ -147,7 +147,7 @@ impl NumberRoom {
     }
 }
 
-const KINDS: [CK_ATTRIBUTE_TYPE; 32] = [
+const KINDS: [CK_ATTRIBUTE_TYPE; 38] = [
     CKA_CLASS,
     CKA_TOKEN,
     CKA_PRIVATE,
@@ -178,12 +178,18 @@ const KINDS: [CK_ATTRIBUTE_TYPE; 32] = [
     CKA_MODIFIABLE,
     CKA_UNIQUE_ID,
     CKA_START_DATE,
+    CKA_WRAP,
+    CKA_UNWRAP,
+    CKA_COPYABLE,
+    CKA_DESTROYABLE,
+    CKA_ALWAYS_AUTHENTICATE,
+    CKA_WRAP_WITH_TRUSTED,
     CKA_VENDOR_DEFINED,
     CK_ATTRIBUTE_TYPE::MAX,
 ];
 
 /// The curves of the module, and one that it does not have.
-const CURVES: [&[u8]; 7] = [
+pub(super) const CURVES: [&[u8]; 7] = [
     b"\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x07",
     b"\x06\x05\x2b\x81\x04\x00\x22",
     b"\x06\x05\x2b\x81\x04\x00\x23",
@@ -220,13 +226,18 @@ impl Template {
                         CKK_EC_MONTGOMERY,
                         CKK_AES,
                         CKK_GENERIC_SECRET,
+                        CKK_SHA256_HMAC,
                     ])
                     .to_ne_bytes()
                     .to_vec(),
                 (_, CKA_CERTIFICATE_TYPE) => CKC_X_509.to_ne_bytes().to_vec(),
                 (_, CKA_EC_PARAMS) => input.choose(&CURVES).to_vec(),
                 (_, CKA_PUBLIC_EXPONENT) => vec![1, 0, 1],
-                (_, CKA_VALUE_LEN | CKA_MODULUS_BITS) => input.number().to_ne_bytes().to_vec(),
+                // A longer key takes too long to make.
+                (_, CKA_MODULUS_BITS) => {
+                    input.choose(&[1024, 0, 100, 1000, 65536, CK_ULONG::MAX]).to_ne_bytes().to_vec()
+                }
+                (_, CKA_VALUE_LEN) => input.number().to_ne_bytes().to_vec(),
                 (_, CKA_LABEL | CKA_ID | CKA_VALUE | CKA_MODULUS | CKA_EC_POINT | CKA_SUBJECT) => {
                     input.of_pool(pool)
                 }
@@ -300,7 +311,7 @@ fn pointer(input: &mut Input<'_>, value: &mut [u8]) -> (*mut c_void, CK_ULONG) {
 }
 
 /// Those that sign come first.
-pub(super) const MECHANISMS: [CK_MECHANISM_TYPE; 34] = [
+pub(super) const MECHANISMS: [CK_MECHANISM_TYPE; 48] = [
     CKM_EDDSA,
     CKM_ECDSA,
     CKM_ECDSA_SHA256,
@@ -310,13 +321,18 @@ pub(super) const MECHANISMS: [CK_MECHANISM_TYPE; 34] = [
     CKM_SHA256_RSA_PKCS,
     CKM_SHA384_RSA_PKCS,
     CKM_SHA512_RSA_PKCS,
+    CKM_SHA1_RSA_PKCS,
+    CKM_SHA224_RSA_PKCS,
     CKM_RSA_PKCS_PSS,
+    CKM_SHA1_RSA_PKCS_PSS,
     CKM_SHA256_RSA_PKCS_PSS,
     CKM_SHA384_RSA_PKCS_PSS,
     CKM_SHA512_RSA_PKCS_PSS,
     CKM_SHA256_HMAC,
     CKM_SHA384_HMAC,
     CKM_SHA512_HMAC,
+    CKM_SHA_1_HMAC,
+    CKM_SHA224_HMAC,
     CKM_RSA_PKCS_OAEP,
     CKM_AES_GCM,
     CKM_EC_EDWARDS_KEY_PAIR_GEN,
@@ -330,7 +346,16 @@ pub(super) const MECHANISMS: [CK_MECHANISM_TYPE; 34] = [
     CKM_SHA256,
     CKM_SHA384,
     CKM_SHA512,
+    CKM_AES_ECB,
     CKM_AES_CBC,
+    CKM_AES_CBC_PAD,
+    CKM_AES_CTR,
+    CKM_AES_KEY_WRAP,
+    CKM_AES_KEY_WRAP_PAD,
+    CKM_AES_KEY_WRAP_KWP,
+    CKM_AES_ECB_ENCRYPT_DATA,
+    CKM_AES_CBC_ENCRYPT_DATA,
+    CKM_AES_MAC,
     CKM_SHA_1,
     CKM_DES3_CBC,
     CKM_VENDOR_DEFINED,
@@ -338,7 +363,7 @@ pub(super) const MECHANISMS: [CK_MECHANISM_TYPE; 34] = [
 ];
 
 /// Those that sign.
-pub(super) const SIGNING: &[CK_MECHANISM_TYPE] = MECHANISMS.split_at(16).0;
+pub(super) const SIGNING: &[CK_MECHANISM_TYPE] = MECHANISMS.split_at(21).0;
 
 /// A mechanism with its parameters.
 pub(super) struct Mechanism {
@@ -381,7 +406,11 @@ fn parameters_of(input: &mut Input<'_>, kind: CK_MECHANISM_TYPE, [first, second]
     ]);
     match kind {
         _ if input.byte() % 16 == 1 => input.vector(),
-        CKM_RSA_PKCS_PSS | CKM_SHA256_RSA_PKCS_PSS | CKM_SHA384_RSA_PKCS_PSS | CKM_SHA512_RSA_PKCS_PSS => {
+        CKM_RSA_PKCS_PSS
+        | CKM_SHA1_RSA_PKCS_PSS
+        | CKM_SHA256_RSA_PKCS_PSS
+        | CKM_SHA384_RSA_PKCS_PSS
+        | CKM_SHA512_RSA_PKCS_PSS => {
             bytes_of(CK_RSA_PKCS_PSS_PARAMS { hashAlg: hash, mgf, sLen: input.choose(&[32, 48, 64, 20, 0]) })
         }
         CKM_RSA_PKCS_OAEP => bytes_of(CK_RSA_PKCS_OAEP_PARAMS {
@@ -399,10 +428,23 @@ fn parameters_of(input: &mut Input<'_>, kind: CK_MECHANISM_TYPE, [first, second]
             ulAADLen: second.length,
             ulTagBits: input.choose(&[128, 96, 0, CK_ULONG::MAX]),
         }),
+        CKM_AES_CBC | CKM_AES_CBC_PAD => vec![input.byte(); 16],
+        CKM_AES_CTR => bytes_of(CK_AES_CTR_PARAMS {
+            ulCounterBits: input.choose(&[128, 32, 1, 0, 129, CK_ULONG::MAX]),
+            cb: [input.choose(&[0, 1, 0xff]); 16],
+        }),
+        CKM_AES_ECB_ENCRYPT_DATA => {
+            bytes_of(CK_KEY_DERIVATION_STRING_DATA { pData: first.at, ulLen: first.length })
+        }
+        CKM_AES_CBC_ENCRYPT_DATA => bytes_of(CK_AES_CBC_ENCRYPT_DATA_PARAMS {
+            iv: [input.byte(); 16],
+            pData: first.at,
+            length: first.length,
+        }),
         CKM_ECDH1_DERIVE => bytes_of(CK_ECDH1_DERIVE_PARAMS {
-            kdf: input.choose(&[CKD_NULL, CKD_NULL, CKD_SHA256_KDF]),
-            ulSharedDataLen: 0,
-            pSharedData: null_mut(),
+            kdf: input.choose(&[CKD_NULL, CKD_SHA256_KDF, CKD_SHA1_KDF, CKD_SHA256_KDF_SP800]),
+            ulSharedDataLen: second.length,
+            pSharedData: second.at,
             ulPublicDataLen: first.length,
             pPublicData: first.at,
         }),

@@ -73,7 +73,19 @@ const CODES: [CK_RV; 39] = [
     CKR_CRYPTOKI_NOT_INITIALIZED,
 ];
 /// Those that not every function gives.
-const OTHER_CODES: [CK_RV; 2] = [CKR_CRYPTOKI_ALREADY_INITIALIZED, CKR_CURVE_NOT_SUPPORTED];
+const OTHER_CODES: [CK_RV; 11] = [
+    CKR_CRYPTOKI_ALREADY_INITIALIZED,
+    CKR_CURVE_NOT_SUPPORTED,
+    CKR_KEY_INDIGESTIBLE,
+    CKR_KEY_NOT_WRAPPABLE,
+    CKR_KEY_UNEXTRACTABLE,
+    CKR_WRAPPED_KEY_INVALID,
+    CKR_WRAPPED_KEY_LEN_RANGE,
+    CKR_WRAPPING_KEY_HANDLE_INVALID,
+    CKR_WRAPPING_KEY_TYPE_INCONSISTENT,
+    CKR_UNWRAPPING_KEY_HANDLE_INVALID,
+    CKR_UNWRAPPING_KEY_TYPE_INCONSISTENT,
+];
 
 static TABLE: LazyLock<&CK_FUNCTION_LIST_3_0> = LazyLock::new(|| {
     let mut interface = null_mut();
@@ -124,6 +136,41 @@ impl CallerState {
         assert_eq!(call!(C_FindObjectsFinal(session)), CKR_OK);
         self.objects.extend_from_slice(&found[..count as usize]);
         assert!(self.objects.len() > 10, "keys of each kind");
+        self.make_session_keys(session);
+    }
+
+    /// Keys of the session that programs may read and wrap: of AES, a secret, and a pair of P-256.
+    fn make_session_keys(&mut self, session: CK_SESSION_HANDLE) {
+        let (mut yes, mut no, mut length) = ([CK_TRUE], [CK_FALSE], 16_u64.to_ne_bytes());
+        let mut curve = arguments::CURVES[0].to_vec();
+        let of = |type_, value: &mut [u8]| CK_ATTRIBUTE {
+            type_,
+            pValue: value.as_mut_ptr().cast(),
+            ulValueLen: value.len() as CK_ULONG,
+        };
+        let readable = [of(CKA_EXTRACTABLE, &mut yes), of(CKA_SENSITIVE, &mut no)];
+        let mut secret = [readable[0], readable[1], of(CKA_DERIVE, &mut yes), of(CKA_VALUE_LEN, &mut length)];
+        let mechanism = |kind| CK_MECHANISM { mechanism: kind, pParameter: null_mut(), ulParameterLen: 0 };
+        for kind in [CKM_AES_KEY_GEN, CKM_GENERIC_SECRET_KEY_GEN] {
+            let (at, mut key) = (secret.as_mut_ptr(), 0);
+            assert_eq!(call!(C_GenerateKey(session, &mut mechanism(kind), at, 4, &mut key)), CKR_OK);
+            self.objects.push(key);
+        }
+        let (mut of_public, mut of_private) = ([of(CKA_EC_PARAMS, &mut curve)], [secret[0], secret[2]]);
+        let (public_at, private_at) = (of_public.as_mut_ptr(), of_private.as_mut_ptr());
+        let (mut kind, mut public, mut private) = (mechanism(CKM_EC_KEY_PAIR_GEN), 0, 0);
+        let code = call!(C_GenerateKeyPair(
+            session,
+            &mut kind,
+            public_at,
+            1,
+            private_at,
+            2,
+            &mut public,
+            &mut private
+        ));
+        assert_eq!(code, CKR_OK);
+        self.objects.extend([public, private]);
     }
 }
 
@@ -275,7 +322,8 @@ fn of_objects(input: &mut Input<'_>, state: &mut CallerState) {
         }
         _ => {
             let (template, made) = (Template::new(input, &state.pool), NumberRoom::new(input));
-            call!(C_CopyObject(session, object, template.at, template.count, made.at));
+            let code = call!(C_CopyObject(session, object, template.at, template.count, made.at));
+            state.keep_object(code, &made);
         }
     }
 }
@@ -283,6 +331,8 @@ fn of_objects(input: &mut Input<'_>, state: &mut CallerState) {
 fn of_keys(input: &mut Input<'_>, state: &mut CallerState) {
     const PAIRS: [CK_MECHANISM_TYPE; 3] =
         [CKM_EC_KEY_PAIR_GEN, CKM_EC_EDWARDS_KEY_PAIR_GEN, CKM_EC_MONTGOMERY_KEY_PAIR_GEN];
+    const WRAPPING: [CK_MECHANISM_TYPE; 5] =
+        [CKM_RSA_PKCS_OAEP, CKM_RSA_PKCS, CKM_AES_KEY_WRAP, CKM_AES_KEY_WRAP_PAD, CKM_AES_CBC_PAD];
     let (session, key) = (input.handle(&state.sessions), input.handle(&state.objects));
     let template = Template::new(input, &state.pool);
     let made = NumberRoom::new(input);
@@ -311,22 +361,24 @@ fn of_keys(input: &mut Input<'_>, state: &mut CallerState) {
             state.keep_object(code, &other);
         }
         2 => {
-            let mechanism = Mechanism::new(input, &state.pool, &[CKM_ECDH1_DERIVE]);
+            let kinds = [CKM_ECDH1_DERIVE, CKM_AES_ECB_ENCRYPT_DATA, CKM_AES_CBC_ENCRYPT_DATA];
+            let mechanism = Mechanism::new(input, &state.pool, &kinds);
             let code = call!(C_DeriveKey(session, mechanism.at, key, template.at, template.count, made.at));
             state.keep_object(code, &made);
         }
         3 => {
-            let (mechanism, room) =
-                (Mechanism::new(input, &state.pool, &[CKM_RSA_PKCS_OAEP]), Room::new(input));
+            let (mechanism, room) = (Mechanism::new(input, &state.pool, &WRAPPING), Room::new(input));
             let other = input.handle(&state.objects);
             let code = call!(C_WrapKey(session, mechanism.at, key, other, room.at, room.length_at));
-            room.check("C_WrapKey", code);
+            state.keep(room.check("C_WrapKey", code));
         }
         _ => {
-            let mechanism = Mechanism::new(input, &state.pool, &[CKM_RSA_PKCS_OAEP]);
+            let mechanism = Mechanism::new(input, &state.pool, &WRAPPING);
             let wrapped = Bytes::new(input, &state.pool);
             let (at, count) = (template.at, template.count);
-            call!(C_UnwrapKey(session, mechanism.at, key, wrapped.at, wrapped.length, at, count, made.at));
+            let (from, length) = (wrapped.at, wrapped.length);
+            let code = call!(C_UnwrapKey(session, mechanism.at, key, from, length, at, count, made.at));
+            state.keep_object(code, &made);
         }
     }
 }
@@ -350,7 +402,7 @@ macro_rules! out {
 }
 
 fn of_signatures(input: &mut Input<'_>, state: &mut CallerState) {
-    const DIGESTS: [CK_MECHANISM_TYPE; 4] = [CKM_SHA224, CKM_SHA256, CKM_SHA384, CKM_SHA512];
+    const DIGESTS: [CK_MECHANISM_TYPE; 5] = [CKM_SHA_1, CKM_SHA224, CKM_SHA256, CKM_SHA384, CKM_SHA512];
     let (session, key) = (input.handle(&state.sessions), input.handle(&state.objects));
     match input.byte() % 16 {
         0..3 => {
@@ -394,7 +446,15 @@ fn of_signatures(input: &mut Input<'_>, state: &mut CallerState) {
 }
 
 fn of_ciphers(input: &mut Input<'_>, state: &mut CallerState) {
-    const CIPHERS: [CK_MECHANISM_TYPE; 2] = [CKM_RSA_PKCS_OAEP, CKM_AES_GCM];
+    const CIPHERS: [CK_MECHANISM_TYPE; 7] = [
+        CKM_RSA_PKCS_OAEP,
+        CKM_AES_GCM,
+        CKM_AES_CBC_PAD,
+        CKM_AES_CBC,
+        CKM_AES_ECB,
+        CKM_AES_CTR,
+        CKM_RSA_PKCS,
+    ];
     let (session, key) = (input.handle(&state.sessions), input.handle(&state.objects));
     let operation = input.byte() % 16;
     let mechanism = match operation {

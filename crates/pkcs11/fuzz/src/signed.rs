@@ -47,18 +47,25 @@ pub(super) fn check(input: &mut Input<'_>, sessions: &[CK_SESSION_HANDLE], objec
     assert_eq!(code, CKR_SIGNATURE_INVALID, "with bit {place} changed it does not");
 }
 
-/// The object that verifies what a key signs: itself, if it is a secret key.
+/// The object that verifies what a key of the token signs: itself, if it is a secret key, also one
+/// of a session.
 fn public_of(session: CK_SESSION_HANDLE, key: CK_OBJECT_HANDLE) -> Option<CK_OBJECT_HANDLE> {
-    let (mut class, mut id, mut verifies): (CK_OBJECT_CLASS, _, _) = (0, [0; 64], [CK_TRUE]);
+    let (mut class, mut id, mut verifies): (CK_OBJECT_CLASS, _, _) = (0, [0; 1024], [CK_TRUE]);
+    let mut of_token = [CK_FALSE];
     let mut template = [
         CK_ATTRIBUTE { type_: CKA_CLASS, pValue: (&raw mut class).cast(), ulValueLen: 8 },
-        CK_ATTRIBUTE { type_: CKA_ID, pValue: id.as_mut_ptr().cast(), ulValueLen: 64 },
+        CK_ATTRIBUTE { type_: CKA_TOKEN, pValue: of_token.as_mut_ptr().cast(), ulValueLen: 1 },
+        CK_ATTRIBUTE { type_: CKA_ID, pValue: id.as_mut_ptr().cast(), ulValueLen: 1024 },
         CK_ATTRIBUTE { type_: CKA_VERIFY, pValue: verifies.as_mut_ptr().cast(), ulValueLen: 1 },
-        CK_ATTRIBUTE { type_: CKA_TOKEN, pValue: verifies.as_mut_ptr().cast(), ulValueLen: 1 },
     ];
-    assert_eq!(call!(C_GetAttributeValue(session, key, template.as_mut_ptr(), 2)), CKR_OK);
+    assert_eq!(call!(C_GetAttributeValue(session, key, template.as_mut_ptr(), 3)), CKR_OK);
     if class == CKO_SECRET_KEY {
-        return Some(key);
+        // The program may have asked for one that only signs.
+        assert_eq!(call!(C_GetAttributeValue(session, key, template[3..].as_mut_ptr(), 1)), CKR_OK);
+        return (verifies == [CK_TRUE]).then_some(key);
+    }
+    if of_token == [CK_FALSE] {
+        return None;
     }
     // Another search may be active.
     call!(C_FindObjectsFinal(session));

@@ -15,5 +15,6 @@ mod peer;
 mod processes;
 mod programs;
 mod sequences;
+mod session_keys;
 mod support;
 mod tokens;

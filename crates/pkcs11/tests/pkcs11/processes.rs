@@ -75,7 +75,7 @@ fn threads_that_end_everything_for_each_other_get_codes() {
 }
 
 /// Runs `work` in a child process, and gives its exit status.
-fn in_child(work: impl FnOnce() -> bool) -> i32 {
+pub(crate) fn in_child(work: impl FnOnce() -> bool) -> i32 {
     // SAFETY: the child uses the module and memory, whose locks the C library renews, and ends
     // without returning from here.
     let process = unsafe { libc::fork() };

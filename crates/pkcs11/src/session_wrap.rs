@@ -1,0 +1,117 @@
+//! Keys of a session that leave the module, encrypted with another key, and keys that come so. A
+//! key of the service never leaves it.
+
+use std::sync::Arc;
+
+use cryptoki_sys::*;
+use zeroize::Zeroizing;
+
+use crate::attributes::{Attribute, Template};
+use crate::backend::Backend;
+use crate::cipher::{CipherOperation, Direction};
+use crate::error::{Failure, Result, fail, require};
+use crate::mechanism::{Mechanism, Parameters, can_wrap};
+use crate::object::Object;
+use crate::session_aes::KeyWrap;
+use crate::session_create::private_of_pkcs8;
+use crate::session_key::SessionKey;
+use crate::session_rsa;
+use crate::session_template::{Origin, secret_key};
+
+/// Wraps a key.
+///
+/// # Errors
+/// `CKR_MECHANISM_INVALID`; `CKR_KEY_UNEXTRACTABLE` for a key of the service, and for others that
+/// may not leave; `CKR_KEY_NOT_WRAPPABLE`; `CKR_KEY_SIZE_RANGE`;
+/// `CKR_WRAPPING_KEY_TYPE_INCONSISTENT`; `CKR_KEY_FUNCTION_NOT_PERMITTED`.
+pub(crate) fn wrap(mechanism: Mechanism, wrapping: Arc<Object>, key: &Object) -> Result<Zeroizing<Vec<u8>>> {
+    require(can_wrap(mechanism.kind), CKR_MECHANISM_INVALID)?;
+    let is_secret = matches!(key.class, CKO_SECRET_KEY | CKO_PRIVATE_KEY);
+    require(is_secret, CKR_KEY_NOT_WRAPPABLE)?;
+    let leaves = !key.is_token_object() && key.attributes.is_set(CKA_EXTRACTABLE);
+    require(leaves, CKR_KEY_UNEXTRACTABLE)?;
+    // No wrapping key is trusted.
+    require(!key.attributes.is_set(CKA_WRAP_WITH_TRUSTED), CKR_KEY_NOT_WRAPPABLE)?;
+    let value = match key.session_key.as_deref() {
+        Some(SessionKey::Secret) => Zeroizing::new(key.secret()?.to_vec()),
+        Some(SessionKey::Curve(key)) => key.to_pkcs8()?,
+        Some(SessionKey::Rsa(key)) => session_rsa::to_pkcs8(key)?,
+        _ => return fail(CKR_KEY_NOT_WRAPPABLE),
+    };
+    if let Some(how) = KeyWrap::of_mechanism(mechanism.kind) {
+        let kek = kek(&mechanism, &wrapping, CKA_WRAP, CKR_WRAPPING_KEY_TYPE_INCONSISTENT)?;
+        return how.wrap(kek, &value).map(Zeroizing::new);
+    }
+    let operation = CipherOperation::new(Direction::Encrypt, mechanism, wrapping, CKA_WRAP);
+    let mut operation = operation.map_err(|failure| instead(failure, CKR_WRAPPING_KEY_TYPE_INCONSISTENT))?;
+    let wrapped = operation.finish(|| fail(CKR_GENERAL_ERROR), &value);
+    wrapped.cloned().map_err(|failure| match failure.0 {
+        CKR_DATA_LEN_RANGE => Failure(CKR_KEY_SIZE_RANGE),
+        _ => failure,
+    })
+}
+
+/// The code for a key of another type.
+fn instead(failure: Failure, code: CK_RV) -> Failure {
+    if failure == Failure(CKR_KEY_TYPE_INCONSISTENT) { Failure(code) } else { failure }
+}
+
+/// The value of a key that wraps.
+fn kek<'a>(
+    mechanism: &Mechanism,
+    key: &'a Object,
+    flag: CK_ATTRIBUTE_TYPE,
+    inconsistent: CK_RV,
+) -> Result<&'a [u8]> {
+    key.permits(mechanism.kind, flag)?;
+    require(mechanism.parameters == Parameters::None, CKR_MECHANISM_PARAM_INVALID)?;
+    key.aes_key().map_err(|failure| instead(failure, inconsistent))
+}
+
+/// Unwraps a key, which is then one of a session.
+///
+/// # Errors
+/// `CKR_MECHANISM_INVALID`; `CKR_UNWRAPPING_KEY_TYPE_INCONSISTENT`;
+/// `CKR_KEY_FUNCTION_NOT_PERMITTED`; `CKR_WRAPPED_KEY_INVALID`; `CKR_WRAPPED_KEY_LEN_RANGE`; codes
+/// about the template; those of the service, if its key unwraps.
+pub(crate) fn unwrap(
+    mechanism: Mechanism,
+    unwrapping: Arc<Object>,
+    backend: impl FnOnce() -> Result<Arc<dyn Backend>>,
+    wrapped: &[u8],
+    template: &[Attribute],
+    session: CK_SESSION_HANDLE,
+) -> Result<Object> {
+    require(can_wrap(mechanism.kind), CKR_MECHANISM_INVALID)?;
+    let asked = Template(template);
+    let class = asked.number(CKA_CLASS)?.ok_or(Failure(CKR_TEMPLATE_INCOMPLETE))?;
+    let kind = asked.number(CKA_KEY_TYPE)?.ok_or(Failure(CKR_TEMPLATE_INCOMPLETE))?;
+    let value = if let Some(how) = KeyWrap::of_mechanism(mechanism.kind) {
+        let code = CKR_UNWRAPPING_KEY_TYPE_INCONSISTENT;
+        how.unwrap(kek(&mechanism, &unwrapping, CKA_UNWRAP, code)?, wrapped)?
+    } else {
+        let operation = CipherOperation::new(Direction::Decrypt, mechanism, unwrapping, CKA_UNWRAP);
+        let mut operation =
+            operation.map_err(|failure| instead(failure, CKR_UNWRAPPING_KEY_TYPE_INCONSISTENT))?;
+        let value = operation.finish(backend, wrapped);
+        value.cloned().map_err(|failure| match failure.0 {
+            CKR_ENCRYPTED_DATA_INVALID => Failure(CKR_WRAPPED_KEY_INVALID),
+            CKR_ENCRYPTED_DATA_LEN_RANGE => Failure(CKR_WRAPPED_KEY_LEN_RANGE),
+            _ => failure,
+        })?
+    };
+    let made = match class {
+        CKO_SECRET_KEY => secret_key(template, kind, &value, Origin::UNWRAPPED, session),
+        CKO_PRIVATE_KEY => private_of_pkcs8(template, &value, session),
+        _ => return fail(CKR_TEMPLATE_INCONSISTENT),
+    };
+    // The template does not say the value.
+    let is_without =
+        [CKA_VALUE, CKA_MODULUS, CKA_PRIVATE_EXPONENT].iter().all(|kind| asked.get(*kind).is_none());
+    require(is_without, CKR_TEMPLATE_INCONSISTENT)?;
+    made.map_err(|failure| match failure.0 {
+        // The value has a length that keys of the type do not have.
+        CKR_ATTRIBUTE_VALUE_INVALID if class == CKO_SECRET_KEY => Failure(CKR_WRAPPED_KEY_INVALID),
+        _ => failure,
+    })
+}
