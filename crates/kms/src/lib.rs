@@ -35,7 +35,7 @@
 //! | feature | brings |
 //! |---|---|
 //! | `p256` | ECDSA on P-256 |
-//! | `nist` | RSA, ECDSA on P-384 and P-521, and Diffie-Hellman, by `aws-lc-rs`, which needs a C compiler; with `p256`, P-256 signs by it too |
+//! | `nist` | RSA, ECDSA on P-384 and P-521, and Diffie-Hellman, by `aws-lc-rs`, which needs a C compiler; with `p256`, P-256 signs by it too, and keys that encrypt use it |
 //! | `mldsa` | ML-DSA, alone and together with Ed25519 |
 //! | `slhdsa` | SLH-DSA |
 //! | `mlkem` | ML-KEM and X-Wing: keys that encapsulate |
@@ -44,7 +44,7 @@
 //! | `soft-seal` | `encrypted_file`: encryption to passphrases, key files and recipients; backups; implies `mlkem` |
 //! | `pkcs11` | `pkcs11`: private keys, key-encryption keys and rollback guards on a device; implies `p256` |
 //! | `etcd` | a keystore that several machines share; needs `protoc` for its build |
-//! | `fast` | Ed25519 and P-256 sign by `aws-lc-rs`, which needs a C compiler |
+//! | `fast` | Ed25519 and P-256 sign by `aws-lc-rs`, which needs a C compiler, and keys that encrypt use it |
 //! | `parallel-batch` | batches are verified on all threads of a rayon pool |
 //! | `with-metrics` | counters and histograms for Prometheus, and spans of `tracing` |
 //!

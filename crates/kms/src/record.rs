@@ -58,10 +58,10 @@ pub(crate) struct KeyRecord {
     pub(crate) rotation: RotationPolicy,
     /// If it is there, the key signs certificates of OpenSSH that it permits, and nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) ssh_authority: Option<SshAuthority>,
+    pub(crate) ssh_authority: Option<Box<SshAuthority>>,
     /// If it is there, the key signs X.509 certificates that it permits, and nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) x509_authority: Option<X509Authority>,
+    pub(crate) x509_authority: Option<Box<X509Authority>>,
     /// If it is there, the key is used only with approvals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) approval: Option<ApprovalRule>,
@@ -192,11 +192,13 @@ impl KeyRecord {
     }
 
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self> {
-        let record: Self = serde_json::from_slice(bytes)
+        let mut record: Self = serde_json::from_slice(bytes)
             .map_err(|error| unknown_algorithm(bytes).unwrap_or_else(|| malformed(error)))?;
         if record.versions.is_empty() || u32::try_from(record.versions.len()).is_err() {
             return Err(KmsError::corrupt("a key's record has no versions, or too many"));
         }
+        // A keystore has as many of them as keys, and most keys have one version.
+        record.versions.shrink_to_fit();
         let algorithm = record.key.algorithm();
         let is_consistent = |version: &VersionRecord| match (&version.public_key, version.check_value) {
             (Some(key), None) => key.algorithm() == algorithm && !algorithm.is_symmetric(),

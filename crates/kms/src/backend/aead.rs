@@ -1,18 +1,16 @@
-//! Authenticated encryption in software, by the crates of RustCrypto: AES-GCM, ChaCha20-Poly1305
-//! and XChaCha20-Poly1305. The material is the key: 16 random bytes for AES-128, 32 for the others.
+//! Authenticated encryption in software: AES-GCM, ChaCha20-Poly1305 and XChaCha20-Poly1305. The
+//! material is the key: 16 random bytes for AES-128, 32 for the others.
 //!
 //! Keys by context, and nonces of convergent encryption, are those of Vault's transit engine: the
 //! KDF `hkdf_sha256`, and version 3 of convergent encryption.
 
 use std::sync::Arc;
 
-use aes_gcm::{Aes128Gcm, Aes256Gcm};
-use chacha20poly1305::aead::{AeadInOut, KeyInit, Nonce, Tag};
-use chacha20poly1305::{ChaCha20Poly1305, XChaCha20Poly1305};
 use hkdf::Hkdf;
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
+use super::cipher::Cipher;
 use super::interface::{
     Backend, Capabilities, DecryptRequest, EncryptRequest, EncryptionMode, KeyMaterial, Prepared, PrivateKey,
     SOFTWARE, VerifyRequest, invalid_ciphertext, key_usage_mismatch,
@@ -67,84 +65,7 @@ impl Backend for AeadBackend {
     }
 }
 
-/// A cipher under one key. Its round keys are boxed: they are large, and moving them would leave
-/// copies. The crates wipe them on drop.
-enum Cipher {
-    Aes128Gcm(Box<Aes128Gcm>),
-    Aes256Gcm(Box<Aes256Gcm>),
-    ChaCha20Poly1305(Box<ChaCha20Poly1305>),
-    XChaCha20Poly1305(Box<XChaCha20Poly1305>),
-}
-
-impl Cipher {
-    /// The cipher, if the key has the length for the algorithm.
-    fn new(algorithm: Algorithm, key: &[u8]) -> Option<Self> {
-        fn boxed<C: KeyInit>(key: &[u8]) -> Option<Box<C>> {
-            C::new_from_slice(key).ok().map(Box::new)
-        }
-        match algorithm {
-            Algorithm::Aes128Gcm => boxed(key).map(Self::Aes128Gcm),
-            Algorithm::Aes256Gcm => boxed(key).map(Self::Aes256Gcm),
-            Algorithm::ChaCha20Poly1305 => boxed(key).map(Self::ChaCha20Poly1305),
-            Algorithm::XChaCha20Poly1305 => boxed(key).map(Self::XChaCha20Poly1305),
-            _ => None,
-        }
-    }
-
-    /// Appends the ciphertext and its tag to `output`.
-    fn encrypt(&self, nonce: &[u8], request: &EncryptRequest<'_>, output: &mut Vec<u8>) -> Option<()> {
-        let start = output.len();
-        output.extend_from_slice(request.plaintext);
-        let (data, text) = (request.associated_data, &mut output[start..]);
-        let tag = match self {
-            Self::Aes128Gcm(cipher) => tag_of(&**cipher, nonce, data, text),
-            Self::Aes256Gcm(cipher) => tag_of(&**cipher, nonce, data, text),
-            Self::ChaCha20Poly1305(cipher) => tag_of(&**cipher, nonce, data, text),
-            Self::XChaCha20Poly1305(cipher) => tag_of(&**cipher, nonce, data, text),
-        };
-        match tag {
-            Some(tag) => output.extend_from_slice(&tag),
-            // Never the plaintext.
-            None => output.truncate(start),
-        }
-        tag.map(drop)
-    }
-
-    fn decrypt(&self, request: &DecryptRequest<'_>) -> Option<Zeroizing<Vec<u8>>> {
-        let (nonce, data) = (request.nonce, request.associated_data);
-        let (text, tag) =
-            request.ciphertext.split_at_checked(request.ciphertext.len().checked_sub(TAG_LEN)?)?;
-        let mut text = Zeroizing::new(text.to_vec());
-        match self {
-            Self::Aes128Gcm(cipher) => decrypt_with(&**cipher, nonce, data, &mut text, tag),
-            Self::Aes256Gcm(cipher) => decrypt_with(&**cipher, nonce, data, &mut text, tag),
-            Self::ChaCha20Poly1305(cipher) => decrypt_with(&**cipher, nonce, data, &mut text, tag),
-            Self::XChaCha20Poly1305(cipher) => decrypt_with(&**cipher, nonce, data, &mut text, tag),
-        }?;
-        Some(text)
-    }
-}
-
-/// Encrypts in place; `None` if the nonce has another length, or the text is too long.
-fn tag_of<C: AeadInOut>(cipher: &C, nonce: &[u8], data: &[u8], text: &mut [u8]) -> Option<[u8; TAG_LEN]> {
-    let nonce: &Nonce<C> = nonce.try_into().ok()?;
-    let tag = cipher.encrypt_inout_detached(nonce, data, text.into()).ok()?;
-    tag.as_slice().try_into().ok()
-}
-
-/// Decrypts in place. The crates compare the tag in constant time, and before they decrypt.
-fn decrypt_with<C: AeadInOut>(
-    cipher: &C,
-    nonce: &[u8],
-    data: &[u8],
-    text: &mut [u8],
-    tag: &[u8],
-) -> Option<()> {
-    let (nonce, tag): (&Nonce<C>, &Tag<C>) = (nonce.try_into().ok()?, tag.try_into().ok()?);
-    cipher.decrypt_inout_detached(nonce, data, text.into(), tag).ok()
-}
-
-/// The crates wipe the cipher on drop.
+/// The libraries wipe the cipher on drop.
 struct AeadKey {
     algorithm: Algorithm,
     material: KeyMaterial,

@@ -5,6 +5,7 @@
 //! to find a private key again.
 
 mod aead;
+mod cipher;
 #[cfg(feature = "mldsa")]
 mod composite;
 #[cfg(feature = "nist")]
@@ -35,6 +36,7 @@ pub(crate) mod test_backend;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
+pub(crate) use self::cipher::open_xchacha20_poly1305;
 pub(crate) use self::ed25519_key::{DecodedKey, verdict as ed25519_verdict};
 #[cfg(any(feature = "fast", all(feature = "nist", feature = "p256")))]
 use self::fast::FastBackend;

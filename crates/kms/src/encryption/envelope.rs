@@ -17,14 +17,11 @@
 
 use std::fmt;
 
-#[cfg(any(feature = "fast", feature = "nist"))]
-use aws_lc_rs::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
-#[cfg(any(feature = "fast", feature = "nist"))]
-use chacha20::{R20, hchacha};
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use zeroize::Zeroizing;
 
+use crate::backend::open_xchacha20_poly1305;
 use crate::error::{KmsError, Result};
 
 const MAGIC: &[u8; 4] = b"BENV";
@@ -134,39 +131,6 @@ impl fmt::Display for EnvelopeKind {
     }
 }
 
-/// Decrypts by `aws-lc-rs`: a message of a few hundred bytes takes it a quarter of the time. It has
-/// ChaCha20-Poly1305, from which the draft makes XChaCha20-Poly1305 (section 2.3): HChaCha20 of the
-/// key and the nonce's first 16 bytes is the key, and the other 8 bytes are the end of the nonce.
-#[cfg(any(feature = "fast", feature = "nist"))]
-fn decrypt(
-    key: &[u8; 32],
-    nonce: &[u8; NONCE_LEN],
-    header: &[u8],
-    ciphertext: &[u8],
-) -> Option<Zeroizing<Vec<u8>>> {
-    let (text, tag) = ciphertext.split_last_chunk::<TAG_LEN>()?;
-    let (input, end) = nonce.split_first_chunk::<16>()?;
-    let subkey: Zeroizing<[u8; 32]> = Zeroizing::new(hchacha::<R20>(key.into(), input.into()).into());
-    let key = LessSafeKey::new(UnboundKey::new(&CHACHA20_POLY1305, &*subkey).ok()?);
-    let mut nonce = [0; 12];
-    nonce[4..].copy_from_slice(end);
-    let mut plaintext = Zeroizing::new(vec![0; text.len()]);
-    let nonce = Nonce::assume_unique_for_key(nonce);
-    key.open_separate_gather(nonce, Aad::from(header), text, tag, &mut plaintext).ok()?;
-    Some(plaintext)
-}
-
-#[cfg(not(any(feature = "fast", feature = "nist")))]
-fn decrypt(
-    key: &[u8; 32],
-    nonce: &[u8; NONCE_LEN],
-    header: &[u8],
-    ciphertext: &[u8],
-) -> Option<Zeroizing<Vec<u8>>> {
-    let payload = Payload { msg: ciphertext, aad: header };
-    XChaCha20Poly1305::new(key.into()).decrypt(&XNonce::from(*nonce), payload).ok().map(Zeroizing::new)
-}
-
 /// An envelope, taken apart but not opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Envelope {
@@ -215,7 +179,7 @@ impl Envelope {
             // The bytes were encrypted for another kind, or are not an envelope.
             return Self::parse(bytes).map(|_| None);
         };
-        Ok(decrypt(key, nonce, header, ciphertext))
+        Ok(open_xchacha20_poly1305(key, nonce, header, ciphertext))
     }
 
     pub(crate) fn to_bytes(&self) -> Vec<u8> {

@@ -90,7 +90,7 @@ fn set_ssh_authority(record: &mut KeyRecord, policy: Option<&SshAuthority>) -> R
         }
         check_is_no_authority(record.x509_authority.is_some())?;
     }
-    record.ssh_authority = policy.cloned();
+    record.ssh_authority = policy.cloned().map(Box::new);
     Ok(())
 }
 
@@ -106,7 +106,7 @@ fn set_x509_authority(record: &mut KeyRecord, policy: Option<&X509Authority>) ->
         }
         check_is_no_authority(record.ssh_authority.is_some())?;
     }
-    record.x509_authority = policy.cloned();
+    record.x509_authority = policy.cloned().map(Box::new);
     Ok(())
 }
 

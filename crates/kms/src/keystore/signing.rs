@@ -192,7 +192,7 @@ impl Keystore {
     /// # Errors
     /// [`Code::KeyNotFound`].
     pub fn x509_authority(&self, key_id: &KeyId) -> Result<Option<X509Authority>> {
-        Ok(self.index.load().key(key_id)?.record.x509_authority.clone())
+        Ok(self.index.load().key(key_id)?.record.x509_authority.as_deref().cloned())
     }
 
     /// Which certificates of OpenSSH a key signs; none if it is no authority.
@@ -217,7 +217,7 @@ impl Keystore {
     /// # Errors
     /// [`Code::KeyNotFound`].
     pub fn ssh_authority(&self, key_id: &KeyId) -> Result<Option<SshAuthority>> {
-        Ok(self.index.load().key(key_id)?.record.ssh_authority.clone())
+        Ok(self.index.load().key(key_id)?.record.ssh_authority.as_deref().cloned())
     }
 
     /// Signs the message that `message` makes from the latest version's id and public key, once the

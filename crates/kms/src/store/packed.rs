@@ -1,5 +1,5 @@
-//! The rows of a large store that is read once, to be opened. Each table is in two buffers: a map of a
-//! million rows would be two million allocations.
+//! The rows of a large store that is read once, to be opened. Each table is in two buffers: a map
+//! of a million rows would be two million allocations.
 
 use std::collections::BTreeMap;
 
