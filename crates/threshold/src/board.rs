@@ -7,7 +7,7 @@ use bulla_kms::Name;
 use crate::error::{ErrorCode, Result, ThresholdError};
 use crate::group::{Group, stranger};
 use crate::message::{Message, MessageContent, SessionId};
-use crate::participant::ParticipantKeys;
+use crate::participant::{Card, ParticipantKeys};
 
 /// What a session did with a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,12 +26,22 @@ type Slot = (&'static str, u8, Name);
 pub(crate) struct Board {
     pub(crate) session: SessionId,
     pub(crate) group: Group,
+    /// Participants of the session who are not in the group.
+    others: Vec<Card>,
     messages: BTreeMap<Slot, Message>,
 }
 
 impl Board {
     pub(crate) fn new(session: SessionId, group: Group) -> Self {
-        Self { session, group, messages: BTreeMap::new() }
+        Self::with_others(session, group, Vec::new())
+    }
+
+    pub(crate) fn with_others(session: SessionId, group: Group, others: Vec<Card>) -> Self {
+        Self { session, group, others, messages: BTreeMap::new() }
+    }
+
+    fn card(&self, name: &Name) -> Option<&Card> {
+        self.group.card(name).or_else(|| self.others.iter().find(|card| card.name == *name))
     }
 
     /// Checks that a message belongs to this session and is from the participant that it names:
@@ -45,7 +55,7 @@ impl Board {
             );
             return Err(ThresholdError::new(ErrorCode::WrongSession, text));
         }
-        message.verify(self.group.card(sender).ok_or_else(|| stranger(sender))?)
+        message.verify(self.card(sender).ok_or_else(|| stranger(sender))?)
     }
 
     /// Verifies a message and keeps it.

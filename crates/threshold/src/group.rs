@@ -49,7 +49,7 @@ impl Group {
         Ok(group)
     }
 
-    fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         let invalid = |text: &str| Err(ThresholdError::new(ErrorCode::InvalidArgument, text));
         let count = self.participants.len();
         if count > MAX_PARTICIPANTS {
@@ -90,6 +90,17 @@ impl Group {
             message.verify(card)?;
         }
         Ok(group.clone())
+    }
+
+    /// The group with other cards of the same participants. Cards of others are ignored.
+    pub(crate) fn with_cards(mut self, cards: &[Card]) -> Result<Self> {
+        for card in &mut self.participants {
+            if let Some(newer) = cards.iter().find(|one| one.name == card.name) {
+                card.clone_from(newer);
+            }
+        }
+        self.check()?;
+        Ok(self)
     }
 
     /// Returns the name that the proposer chose.

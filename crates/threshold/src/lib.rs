@@ -10,7 +10,9 @@
 //! - [`ParticipantKeys`] sign all messages, and shares are encrypted to them. [`Card`] is their
 //!   public side, [`Group`] the list of cards with a threshold.
 //! - [`KeyGeneration`] makes a key without a dealer, and refreshes the shares of a key. [`deal`]
-//!   splits a key that somebody has. [`Repair`] gives back a lost share.
+//!   splits a key that somebody has. [`Repair`] gives back a lost share. [`Resharing`] gives other
+//!   holders shares of the same key, with another threshold if wanted, and [`Handover`] says when
+//!   that counts.
 //! - [`SigningSession`] signs. Its nonces exist in memory alone and are used once.
 //! - [`NonceStock`] and [`combine`] sign in one round trip, for machines that are always there.
 //! - A [`Message`] is one line of text, bound to its session, and reaches the others by any
@@ -19,8 +21,7 @@
 //! Each session is a state machine: give it the messages of the others, let it advance, and send
 //! all its messages to all others. The order does not matter, nor do repetitions.
 //!
-//! What it does not have: a change of the threshold or new participants for an existing key (the
-//! library has no such protocol yet); keys of other algorithms.
+//! What it does not have: keys of other algorithms.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
@@ -32,6 +33,7 @@ mod keygen;
 mod message;
 mod participant;
 mod repair;
+mod reshare;
 mod share;
 mod signing;
 mod stock;
@@ -44,6 +46,7 @@ pub use keygen::KeyGeneration;
 pub use message::{MAX_MESSAGE_LEN, MAX_MESSAGES, Message, SessionId};
 pub use participant::{Card, ParticipantKeys};
 pub use repair::Repair;
+pub use reshare::{Handover, Resharing, confirm, withdraw};
 pub use share::{KeyShare, reconstruct};
 pub use signing::{MAX_JOB_LEN, MAX_STEPS, SigningSession, Waiting};
 pub use stock::{

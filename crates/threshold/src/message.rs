@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use base64ct::{Base64, Base64UrlUnpadded, Encoding as _};
-use bulla_kms::Name;
+use bulla_kms::{Name, PublicKey};
 use frost_ed25519::keys::{PublicKeyPackage, VerifiableSecretSharingCommitment, dkg};
 use frost_ed25519::round1::SigningCommitments;
 use frost_ed25519::round2::SignatureShare;
@@ -134,6 +134,19 @@ pub(crate) enum MessageContent {
     RepairDelta { shares: BTreeMap<Name, Encrypted> },
     /// The sum of a helper's parts, for the participant who lost the share.
     RepairSigma { public: PublicKeyPackage, epoch: u32, share: Encrypted },
+    /// Opens a session: the helpers give everybody in `to` a new share of the same key.
+    Reshare {
+        group: SessionId,
+        shares: SessionId,
+        epoch: u32,
+        public_key: PublicKey,
+        helpers: Vec<Card>,
+        to: Group,
+    },
+    /// What a helper's old share contributes to the key, shared among the new holders.
+    ResharePart { commitment: VerifiableSecretSharingCommitment, shares: BTreeMap<Name, Encrypted> },
+    /// The sender has no new share of this resharing, and never confirms one.
+    Withdrawal {},
     /// Opens a session: what is to be signed.
     Request { group: SessionId, shares: SessionId, job: String, steps: u8, nonce: SessionId },
     /// Round 1 of signing: the sender approves, and commits to nonces, one pair for each step. A
@@ -158,6 +171,9 @@ impl MessageContent {
             Self::Repair { .. } => "repair",
             Self::RepairDelta { .. } => "repair-delta",
             Self::RepairSigma { .. } => "repair-sigma",
+            Self::Reshare { .. } => "reshare",
+            Self::ResharePart { .. } => "reshare-part",
+            Self::Withdrawal {} => "withdrawal",
             Self::Request { .. } => "request",
             Self::Approval { .. } => "approval",
             Self::Share { .. } => "share",
@@ -289,6 +305,7 @@ impl Message {
             MessageContent::Group(_)
                 | MessageContent::Refresh { .. }
                 | MessageContent::Repair { .. }
+                | MessageContent::Reshare { .. }
                 | MessageContent::Request { .. }
         );
         opens.then(|| self.digest())

@@ -16,8 +16,8 @@ use crate::error::{ErrorCode, Result, ThresholdError};
 use crate::group::{Group, stranger};
 use crate::keygen::check_card;
 use crate::message::{Encrypted, Message, MessageContent, SessionId, random};
-use crate::participant::ParticipantKeys;
-use crate::share::{KeyShare, public_digest};
+use crate::participant::{Card, ParticipantKeys};
+use crate::share::{KeyShare, holders_of, public_digest};
 
 /// One participant's side of the repair of a lost share: of a helper, or of the one who lost it.
 ///
@@ -100,9 +100,9 @@ impl Repair {
             let text = format!("the message does not offer a repair: it is a {}", offer.kind());
             return Err(ThresholdError::new(ErrorCode::InvalidArgument, text));
         };
-        let group = Group::of(proposal)?;
+        let (own, group) = holders_of(proposal)?;
         offer.verify(group.card(offer.sender()).ok_or_else(|| stranger(offer.sender()))?)?;
-        if *id != proposal.digest() {
+        if *id != own {
             return Err(ThresholdError::new(ErrorCode::WrongSession, "the offer is for another group"));
         }
         if lost != keys.name() {
@@ -123,16 +123,28 @@ impl Repair {
         shares: SessionId,
         helpers: &[Name],
     ) -> Result<Message> {
-        let group = Group::of(proposal)?;
+        Self::request_with_cards(keys, proposal, shares, helpers, &[])
+    }
+
+    /// Asks as [`Repair::request`] does. `cards` replace those of the same participants in the
+    /// proposal: of participants whose keys were lost too, and who are known otherwise.
+    ///
+    /// # Errors
+    /// Those of [`Repair::request`].
+    pub fn request_with_cards(
+        keys: &ParticipantKeys,
+        proposal: &Message,
+        shares: SessionId,
+        helpers: &[Name],
+        cards: &[Card],
+    ) -> Result<Message> {
+        let (id, group) = holders_of(proposal)?;
+        let group = group.with_cards(cards)?;
         check_card(keys, &group)?;
         check_helpers(&group, keys.name(), helpers)?;
-        let content = MessageContent::Repair {
-            group: proposal.digest(),
-            shares,
-            helpers: helpers.to_vec(),
-            nonce: random(),
-        };
-        Message::sign(keys, proposal.digest(), content)
+        let content =
+            MessageContent::Repair { group: id, shares, helpers: helpers.to_vec(), nonce: random() };
+        Message::sign(keys, id, content)
     }
 
     /// Helps to repair the share of the sender of a request, and makes the first message.
@@ -141,6 +153,21 @@ impl Repair {
     /// [`ErrorCode::InvalidArgument`], [`ErrorCode::BadSignature`], [`ErrorCode::WrongSession`].
     pub fn help(keys: &ParticipantKeys, share: KeyShare, request: &Message) -> Result<Self> {
         Self::resume(keys, share, request, [])
+    }
+
+    /// Helps as [`Repair::help`] does, with other cards than those of the proposal: see
+    /// [`Repair::request_with_cards`].
+    ///
+    /// # Errors
+    /// Those of [`Repair::help`].
+    pub fn help_with_cards(
+        keys: &ParticipantKeys,
+        share: KeyShare,
+        request: &Message,
+        cards: &[Card],
+    ) -> Result<Self> {
+        let proposal = share.proposal().clone();
+        Self::open(keys, &proposal, request, cards)?.start(keys, share, [])
     }
 
     /// Helps as [`Repair::help`] does, and goes on where an earlier process stopped. `sent` has
@@ -155,8 +182,17 @@ impl Repair {
         sent: impl IntoIterator<Item = &'a Message>,
     ) -> Result<Self> {
         let proposal = share.proposal().clone();
-        let mut this = Self::open(keys, &proposal, request)?;
-        share.check_shares(proposal.digest(), this.shares)?;
+        Self::open(keys, &proposal, request, &[])?.start(keys, share, sent)
+    }
+
+    fn start<'a>(
+        self,
+        keys: &ParticipantKeys,
+        share: KeyShare,
+        sent: impl IntoIterator<Item = &'a Message>,
+    ) -> Result<Self> {
+        let mut this = self;
+        share.check_shares(share.group_id(), this.shares)?;
         if !this.helpers.contains(&this.me) || !share.is_member(&this.lost) || share.holder() != &this.me {
             let text = format!("{} is not asked to help, or {} has no share now", this.me, this.lost);
             return Err(ThresholdError::new(ErrorCode::InvalidArgument, text));
@@ -195,7 +231,21 @@ impl Repair {
     /// # Errors
     /// [`ErrorCode::InvalidArgument`] if somebody else asked.
     pub fn receive_share(keys: &ParticipantKeys, proposal: &Message, request: &Message) -> Result<Self> {
-        let this = Self::open(keys, proposal, request)?;
+        Self::receive_with_cards(keys, proposal, request, &[])
+    }
+
+    /// Waits as [`Repair::receive_share`] does, with other cards than those of the proposal: see
+    /// [`Repair::request_with_cards`].
+    ///
+    /// # Errors
+    /// Those of [`Repair::receive_share`].
+    pub fn receive_with_cards(
+        keys: &ParticipantKeys,
+        proposal: &Message,
+        request: &Message,
+        cards: &[Card],
+    ) -> Result<Self> {
+        let this = Self::open(keys, proposal, request, cards)?;
         if this.lost == this.me {
             return Ok(this);
         }
@@ -203,16 +253,17 @@ impl Repair {
         Err(ThresholdError::new(ErrorCode::InvalidArgument, text))
     }
 
-    fn open(keys: &ParticipantKeys, proposal: &Message, request: &Message) -> Result<Self> {
+    fn open(keys: &ParticipantKeys, proposal: &Message, request: &Message, cards: &[Card]) -> Result<Self> {
         let MessageContent::Repair { group: id, shares, helpers, .. } = request.content() else {
             let text = format!("the message does not ask for a repair: it is a {}", request.kind());
             return Err(ThresholdError::new(ErrorCode::InvalidArgument, text));
         };
-        let group = Group::of(proposal)?;
+        let (own, group) = holders_of(proposal)?;
+        let group = group.with_cards(cards)?;
         check_card(keys, &group)?;
         let lost = request.sender();
         request.verify(group.card(lost).ok_or_else(|| stranger(lost))?)?;
-        if *id != proposal.digest() {
+        if *id != own {
             return Err(ThresholdError::new(ErrorCode::WrongSession, "the message is for another group"));
         }
         check_helpers(&group, lost, helpers)?;

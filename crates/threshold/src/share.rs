@@ -9,8 +9,9 @@ use zeroize::Zeroizing;
 
 use crate::error::{ErrorCode, Result, ThresholdError};
 use crate::group::Group;
-use crate::message::{Message, SessionId, digest};
+use crate::message::{Message, MessageContent, SessionId, digest};
 use crate::participant::{from_secret_json, secret_json};
+use crate::reshare::Terms;
 
 /// A participant's share of a group's key, with what is public of the group. It is secret, and is
 /// wiped from memory when it is dropped.
@@ -18,6 +19,7 @@ use crate::participant::{from_secret_json, secret_json};
 /// [`KeyGeneration`](crate::KeyGeneration) makes shares, and so does [`deal`](crate::deal).
 pub struct KeyShare {
     proposal: Message,
+    id: SessionId,
     group: Group,
     me: Name,
     epoch: u32,
@@ -46,7 +48,7 @@ impl KeyShare {
         key: KeyPackage,
         public: PublicKeyPackage,
     ) -> Result<Self> {
-        let group = Group::of(&proposal)?;
+        let (id, group) = holders_of(&proposal)?;
         let mine = public.verifying_shares().get(&group.identifier(&me)?);
         let fits = mine == Some(key.verifying_share())
             && key.identifier() == &group.identifier(&me)?
@@ -57,7 +59,7 @@ impl KeyShare {
             return Err(ThresholdError::new(ErrorCode::InvalidArgument, text));
         }
         let shares = public_digest(&public);
-        Ok(Self { proposal, group, me, epoch, shares, key, public })
+        Ok(Self { proposal, id, group, me, epoch, shares, key, public })
     }
 
     /// Returns the group.
@@ -65,12 +67,14 @@ impl KeyShare {
         &self.group
     }
 
-    /// Returns the group's id: the session in which it was made.
+    /// Returns the group's id: the session in which the key was made. It stays when the holders
+    /// change.
     pub fn group_id(&self) -> SessionId {
-        self.proposal.digest()
+        self.id
     }
 
-    /// Returns the message that proposed the group.
+    /// Returns the message that proposed the group, or that opened the last
+    /// [`Resharing`](crate::Resharing).
     pub fn proposal(&self) -> &Message {
         &self.proposal
     }
@@ -160,6 +164,14 @@ impl fmt::Debug for KeyShare {
             .field("epoch", &self.epoch)
             .field("public_key", &self.public_key())
             .finish_non_exhaustive()
+    }
+}
+
+/// Who holds the shares of a proposal or of a resharing, and the group's id.
+pub(crate) fn holders_of(proposal: &Message) -> Result<(SessionId, Group)> {
+    match proposal.content() {
+        MessageContent::Reshare { .. } => Terms::of(proposal).map(|terms| (terms.group, terms.to)),
+        _ => Group::of(proposal).map(|group| (proposal.digest(), group)),
     }
 }
 

@@ -4,7 +4,9 @@
 
 use std::sync::{LazyLock, Mutex};
 
-use bulla_threshold::{Card, Group, KeyGeneration, KeyShare, Message, ParticipantKeys};
+use bulla_threshold::{
+    Card, Group, Handover, KeyGeneration, KeyShare, Message, ParticipantKeys, Resharing,
+};
 use libfuzzer_sys::fuzz_target;
 
 /// A key generation, to which every message is given.
@@ -24,11 +26,18 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = KeyGeneration::from_secret_bytes(&GENERATION.0, bytes);
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let Ok(messages) = Message::parse_all(text) else { return };
+    let mut handover = messages.first().map_or_else(|| Handover::of(&GENERATION.1), Handover::of);
     for message in messages {
         assert_eq!(Message::parse(&message.to_string()).as_ref(), Ok(&message));
         let _ = Card::of(&message).map(|card| card.fingerprint());
         let _ = Group::of(&message);
         let _ = KeyGeneration::join(&GENERATION.0, &message);
         let _ = SIDE.lock().unwrap().receive(&message);
+        let _ = Resharing::join(&GENERATION.0, None, &message);
+        if let Ok(handover) = &mut handover {
+            let _ = handover.receive(&message);
+        } else {
+            handover = Handover::of(&message);
+        }
     }
 });

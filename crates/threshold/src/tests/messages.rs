@@ -132,11 +132,18 @@ fn one_of_each_kind() -> Vec<Message> {
         [0, 1].map(|index| crate::Repair::help(&keys[index], copy(&shares[index]), &request).unwrap());
     exchange(&mut helpers);
     helpers[0].advance(&keys[0]).unwrap();
+    let shares: Vec<_> = shares.into_iter().map(std::sync::Arc::new).collect();
+    let cards: Vec<_> = both.iter().map(|keys| keys.card()).collect();
+    let to = Group::new(name("releases"), 2, cards.clone()).unwrap();
+    let opening = crate::Resharing::propose(&keys[0], &shares[0], &cards, to).unwrap();
+    let resharing = crate::Resharing::join(&keys[0], Some(&shares[0]), &opening).unwrap();
     let mut messages = vec![keys[0].card_message().unwrap(), refresh];
     messages.push(deal(&keys[0], &proposal, &SigningKey::from_bytes(&[7; 32])).unwrap());
     messages.extend(side.sent());
     messages.extend(session.sent());
     messages.extend(helpers[0].sent());
+    messages.extend(resharing.sent());
+    messages.push(crate::withdraw(&keys[0], &opening).unwrap());
     let mut seen = std::collections::BTreeSet::new();
     messages.retain(|message| seen.insert(message.kind()));
     messages
@@ -156,5 +163,5 @@ fn the_seeds_of_the_fuzzer_are_messages_of_every_kind() {
         .collect();
     let made = one_of_each_kind();
     assert_eq!(kinds(&seeds), kinds(&made));
-    assert_eq!(made.len(), 13);
+    assert_eq!(made.len(), 16);
 }

@@ -4,6 +4,7 @@
 mod generating;
 mod messages;
 mod repairing;
+mod resharing;
 mod signing;
 mod stock;
 
@@ -33,8 +34,13 @@ fn proposal(keys: &[ParticipantKeys], threshold: u16) -> Message {
 
 /// Shares of a dealer's key: quicker to make than by a key generation.
 fn dealt(keys: &[ParticipantKeys], threshold: u16) -> Vec<KeyShare> {
+    dealt_with(keys, threshold, 7)
+}
+
+/// Shares of the key whose seed has this byte everywhere.
+fn dealt_with(keys: &[ParticipantKeys], threshold: u16, seed: u8) -> Vec<KeyShare> {
     let proposal = proposal(keys, threshold);
-    let dealt = deal(&keys[0], &proposal, &SigningKey::from_bytes(&[7; 32])).unwrap();
+    let dealt = deal(&keys[0], &proposal, &SigningKey::from_bytes(&[seed; 32])).unwrap();
     keys.iter().map(|one| take_dealt(one, &proposal, &dealt, &keys[0].card()).unwrap()).collect()
 }
 
@@ -62,7 +68,7 @@ macro_rules! sides {
     )+};
 }
 
-sides!(KeyGeneration, SigningSession, crate::Repair);
+sides!(KeyGeneration, SigningSession, crate::Repair, crate::Resharing);
 
 /// Everybody gets what everybody has.
 pub(crate) fn exchange(sides: &mut [impl Side]) {
