@@ -133,7 +133,7 @@ const FOREIGN: &str = "crates/formats/fuzz/seeds.json";
 /// One message of each kind.
 const THRESHOLD: &str = "crates/threshold/fuzz/seeds.json";
 
-const SEEDS: [Seeds; 25] = [
+const SEEDS: [Seeds; 26] = [
     Seeds {
         target: "foreign_signature",
         file: FOREIGN,
@@ -210,6 +210,7 @@ const SEEDS: [Seeds; 25] = [
     },
     Seeds { target: "service_body", file: SERVICE, place: "/bodies", fields: &[("text", Encoding::Text)] },
     Seeds { target: "service_head", file: SERVICE, place: "/heads", fields: &[("text", Encoding::Text)] },
+    Seeds { target: "service_group", file: SERVICE, place: "/group", fields: &[("text", Encoding::Text)] },
     Seeds { target: "service_login", file: SERVICE, place: "/logins", fields: &[("text", Encoding::Text)] },
     Seeds {
         target: "service_policy",

@@ -143,6 +143,21 @@ pub struct KeyVersion {
     pub state: VersionState,
     /// Where its key pair comes from.
     pub origin: Origin,
+    /// Who holds shares of its private key; none if it is in one place.
+    #[serde(default)]
+    pub shares: Option<KeyShares>,
+}
+
+/// Who has a private key together, when no node of the service has it whole.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct KeyShares {
+    /// How many of the holders sign together.
+    pub threshold: u16,
+    /// The nodes that hold a share.
+    pub holders: Vec<String>,
+    /// How often the shares were changed.
+    pub epoch: u32,
 }
 
 /// Whether a version may be used.
@@ -376,6 +391,34 @@ impl Client {
     /// ```
     pub async fn rotate_key(&self, key: &str) -> Result<Key> {
         self.call(Call::of_key(Operation::RotateKey, key)).await
+    }
+
+    /// Gives the nodes of the service new shares of a key that they have together: as many, and for
+    /// those nodes, that their settings name now. The public keys stay.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// let key = client.refresh_shares("releases").await?;
+    /// if let Some(shares) = &key.versions[0].shares {
+    ///     println!("{} of {} nodes sign", shares.threshold, shares.holders.len());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn refresh_shares(&self, key: &str) -> Result<Key> {
+        self.call(Call::of_key(Operation::RefreshShares, key)).await
+    }
+
+    /// Lets the other nodes repair the shares of a key that the node which answers has lost.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// client.repair_shares("releases").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn repair_shares(&self, key: &str) -> Result<Key> {
+        self.call(Call::of_key(Operation::RepairShares, key)).await
     }
 
     /// Changes a key. With a revision, the key must be at that one.

@@ -86,6 +86,8 @@ operations! {
     ImportVersion => "keys_import_version", POST "/api/v1/keys/{key}/import", Change;
     PublicKey => "keys_public", GET "/api/v1/keys/{key}/public", None;
     RotateKey => "keys_rotate", POST "/api/v1/keys/{key}/rotate", Change;
+    RefreshShares => "keys_refresh_shares", POST "/api/v1/keys/{key}/refresh-shares", Change;
+    RepairShares => "keys_repair_shares", POST "/api/v1/keys/{key}/repair-shares", Change;
     ScheduleDestruction => "keys_schedule", POST "/api/v1/keys/{key}/schedule-destruction", Change;
     Successions => "keys_successions", GET "/api/v1/keys/{key}/successions", None;
     DestroyVersion => "keys_destroy_version", POST "/api/v1/keys/{key}/versions/{version}/destroy", Change;

@@ -8,6 +8,7 @@ use crate::algorithm::Algorithm;
 use crate::approval::ApprovalRule;
 use crate::backend::SOFTWARE;
 use crate::id::{KeyId, KeyVersionId, Name};
+use crate::key_shares::KeyShares;
 use crate::key_signature::{Signature, Verdict};
 use crate::policy::{KeyDerivation, KeyState, Origin, RotationPolicy, VersionState};
 use crate::public_key::PublicKey;
@@ -83,6 +84,9 @@ pub struct VersionAttestation {
     pub state: VersionState,
     /// Where its key pair comes from.
     pub origin: Origin,
+    /// Who holds shares of the private key; left out of the JSON if it is in one place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shares: Option<KeyShares>,
 }
 
 fn is_none(derivation: &KeyDerivation) -> bool {
@@ -125,6 +129,7 @@ impl VersionAttestation {
             retired: None,
             state: VersionState::Usable,
             origin: Origin::Generated,
+            shares: None,
         }
     }
 }
@@ -142,6 +147,7 @@ impl From<&KeyRecord> for Attestation {
                     retired,
                     state: stored.state,
                     origin: stored.origin,
+                    shares: None,
                 })
             })
             .collect();

@@ -88,6 +88,7 @@ mod error;
 mod files;
 mod id;
 mod key_identity;
+mod key_shares;
 mod key_signature;
 mod keystore;
 mod lease;
@@ -127,6 +128,7 @@ pub use ciphertext::{
 pub use encryption::{KeyFile, Unlock, UnlockMethod};
 pub use error::{Code, KmsError, Result};
 pub use id::{JWT_PURPOSE, KeyId, KeyRef, KeySelector, KeyVersionId, Name, TOKEN_ROOT_PURPOSE};
+pub use key_shares::KeyShares;
 pub use key_signature::{Mac, Signature, Verdict};
 #[cfg(feature = "soft-seal")]
 pub use keystore::{Backup, BackupSummary, KeystoreProvider};

@@ -15,8 +15,8 @@ use bulla_kms::prehash::{HashFunction, Prehash};
 use bulla_kms::transfer::PrivateFormat;
 use bulla_kms::{
     Algorithm, Attestation, Ciphertext, Code, EncryptionOptions, ExposeSecret as _, KeyChange, KeyDerivation,
-    KeyState, KeyVersionId, KmsError, NamedPublicKey, NewKey, Origin, PublicKey, RotationPolicy, Signature,
-    SignatureFile, Statement, Succession, Timestamp, VersionAttestation, VersionState,
+    KeyShares, KeyState, KeyVersionId, KmsError, NamedPublicKey, NewKey, Origin, PublicKey, RotationPolicy,
+    Signature, SignatureFile, Statement, Succession, Timestamp, VersionAttestation, VersionState,
 };
 use std::io::Write;
 use std::num::NonZeroU64;
@@ -167,6 +167,14 @@ impl Keys for ServiceConnection {
 
     fn rotate(&self, name: &str) -> Result<Attestation> {
         attestation(self.about(name, |client| client.rotate_key(name))?)
+    }
+
+    fn refresh_shares(&self, name: &str) -> Result<Attestation> {
+        attestation(self.about(name, |client| client.refresh_shares(name))?)
+    }
+
+    fn repair_shares(&self, name: &str) -> Result<Attestation> {
+        attestation(self.about(name, |client| client.repair_shares(name))?)
     }
 
     fn update(&self, name: &str, revision: Option<u64>, change: &KeyChange) -> Result<Attestation> {
@@ -387,6 +395,11 @@ fn version(algorithm: Algorithm, version: KeyVersion) -> Result<VersionAttestati
     );
     attestation.version = version.version;
     attestation.retired = version.retired.map(timestamp).transpose()?;
+    if let Some(shares) = version.shares {
+        let holders = shares.holders.iter().map(|name| read(name, "the name of a node"));
+        let holders = holders.collect::<Result<_>>()?;
+        attestation.shares = Some(KeyShares::new(shares.threshold, holders, shares.epoch));
+    }
     attestation.state = match version.state {
         Told::Usable => VersionState::Usable,
         Told::Revoked => VersionState::Revoked,

@@ -314,6 +314,14 @@ pub fn settings(text: &str) {
     assert_eq!(again, config, "{printed}");
 }
 
+/// Reads what a node of a group asks another one, and what that answers.
+///
+/// # Panics
+/// What was read does not read again as the same.
+pub fn group(bytes: &[u8]) {
+    crate::group::fuzz(bytes);
+}
+
 /// Reads a certificate's times.
 pub fn certificate(bytes: &[u8]) {
     crate::serve::fuzz_certificate(bytes);

@@ -78,6 +78,27 @@ Examples:
 
 Exit status: 0 rotated, 2 not rotated.")]
     Rotate(KeyArgs),
+    /// Give the nodes of a service new shares of a key that they have together
+    ///
+    /// The key is one of the backend `group`: no node has it whole. The nodes and the threshold are
+    /// those of the nodes' settings, so this also lets nodes join and leave. The public key stays,
+    /// and old shares are worth nothing afterwards. All nodes move to the new shares or none does.
+    #[command(after_help = "\
+Examples:
+  bulla keys refresh releases
+
+Exit status: 0 refreshed, 2 not refreshed.")]
+    Refresh(KeyArgs),
+    /// Repair the shares of a key that a node of a service has lost
+    ///
+    /// Ask the node that lost them. As many others as sign together must answer, and nobody but the
+    /// node itself can read its share.
+    #[command(after_help = "\
+Examples:
+  bulla keys repair releases --server https://node2.example:8200
+
+Exit status: 0 repaired, 2 not repaired.")]
+    Repair(KeyArgs),
     Succession(KeysSuccessionArgs),
     Attest(KeysAttestArgs),
     /// Disable a key

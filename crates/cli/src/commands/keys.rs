@@ -33,6 +33,8 @@ pub(crate) fn run(command: &KeysCommand) -> Result<Exit> {
         KeysCommand::List(args) => list(args),
         KeysCommand::Show(args) => show(args),
         KeysCommand::Rotate(args) => rotate(args),
+        KeysCommand::Refresh(args) => refresh(args),
+        KeysCommand::Repair(args) => repair(args),
         KeysCommand::Succession(args) => succession(args),
         KeysCommand::Attest(args) => attest(args),
         KeysCommand::Disable(args) => on_key(args, &KeyChange::Disable, |out, key| {
@@ -118,6 +120,41 @@ fn rotate(args: &KeyArgs) -> Result<()> {
     let key = KeySource::existing(&args.keystore)?.open()?.rotate(&args.key)?;
     let done = format!("{} was rotated to version {}", name(&key), key.latest_version);
     print_changed(&key, args.report, &done, print_rotated)
+}
+
+fn refresh(args: &KeyArgs) -> Result<()> {
+    let key = KeySource::existing(&args.keystore)?.open()?.refresh_shares(&args.key)?;
+    let done = format!("the shares of {} were refreshed", name(&key));
+    print_changed(&key, args.report, &done, |out, key| {
+        out.line(format_args!("refreshed the shares of {}; the public key is the same", name(key)))?;
+        print_shares(out, key)
+    })
+}
+
+fn repair(args: &KeyArgs) -> Result<()> {
+    let key = KeySource::existing(&args.keystore)?.open()?.repair_shares(&args.key)?;
+    let done = format!("the node's shares of {} were repaired", name(&key));
+    print_changed(&key, args.report, &done, |out, key| {
+        out.line(format_args!("repaired the node's shares of {}", name(key)))?;
+        print_shares(out, key)
+    })
+}
+
+/// Who holds the shares of each version.
+fn print_shares(out: &mut Out, key: &Attestation) -> Result<()> {
+    for version in &key.versions {
+        let Some(shares) = &version.shares else { continue };
+        let holders: Vec<_> = shares.holders.iter().map(ToString::to_string).collect();
+        out.line(format_args!(
+            "shares     v{}: {} of {} nodes sign together ({}), epoch {}",
+            version.version,
+            shares.threshold,
+            holders.len(),
+            holders.join(", "),
+            shares.epoch
+        ))?;
+    }
+    Ok(())
 }
 
 fn print_rotated(out: &mut Out, key: &Attestation) -> Result<()> {
@@ -239,7 +276,7 @@ fn print_key(out: &mut Out, key: &Attestation) -> Result<()> {
             version.public_key.as_ref().map_or_else(|| "no public key".to_owned(), ToString::to_string);
         out.line(format_args!("v{:<9} {public_key}  created {}  {until}", version.version, version.created))?;
     }
-    Ok(())
+    print_shares(out, key)
 }
 
 fn export_public(args: &ExportPublicArgs) -> Result<()> {

@@ -37,6 +37,12 @@ pub trait Keys: ReadKeys {
 
     fn rotate(&self, name: &str) -> Result<Attestation>;
 
+    /// Gives the nodes of a service new shares of a key that they have together.
+    fn refresh_shares(&self, name: &str) -> Result<Attestation>;
+
+    /// Repairs the shares that a node of a service has lost.
+    fn repair_shares(&self, name: &str) -> Result<Attestation>;
+
     /// Changes a key, which must be at this revision if there is one.
     fn update(&self, name: &str, revision: Option<u64>, change: &KeyChange) -> Result<Attestation>;
 
@@ -138,6 +144,18 @@ impl Keys for Keystore {
     fn rotate(&self, name: &str) -> Result<Attestation> {
         let key = find_key(self, name)?;
         self.rotate(key.key_id())?;
+        Ok(self.attest(key.key_id())?)
+    }
+
+    fn refresh_shares(&self, name: &str) -> Result<Attestation> {
+        let key = find_key(self, name)?;
+        self.refresh_shares(key.key_id())?;
+        Ok(self.attest(key.key_id())?)
+    }
+
+    fn repair_shares(&self, name: &str) -> Result<Attestation> {
+        let key = find_key(self, name)?;
+        self.repair_shares(key.key_id())?;
         Ok(self.attest(key.key_id())?)
     }
 

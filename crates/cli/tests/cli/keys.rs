@@ -35,7 +35,7 @@ fn the_keystore_is_in_the_data_folder_unless_named() {
 #[test]
 fn commands_on_keys_make_no_keystore() {
     let home = Home::new();
-    for command in ["list", "show", "rotate", "disable", "enable", "export-public"] {
+    for command in ["list", "show", "rotate", "refresh", "repair", "disable", "enable", "export-public"] {
         home.run(["keys", command])
             .exits(2)
             .complains("there is no keystore in")

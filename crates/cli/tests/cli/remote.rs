@@ -35,6 +35,9 @@ fn keys_are_managed_as_on_this_machine() {
     both.same(&["keys", "rotate", "releases"], 0);
     both.same(&["keys", "rotate", "transport", "--json"], 0);
     both.same(&["keys", "rotate", "nothing"], 2);
+    // Only keys that nodes have together have shares.
+    both.same(&["keys", "refresh", "releases"], 2);
+    both.same(&["keys", "repair", "releases"], 2);
     both.same(&["keys", "succession", "releases"], 0);
     both.same(&["keys", "succession", "fresh"], 2);
     both.same(&["keys", "attest", "releases"], 0);

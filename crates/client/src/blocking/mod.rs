@@ -205,6 +205,8 @@ calls! {
     key(key: &str) -> Key;
     key_page(after: Option<&str>) -> KeyPage;
     rotate_key(key: &str) -> Key;
+    refresh_shares(key: &str) -> Key;
+    repair_shares(key: &str) -> Key;
     update_key(key: &str, revision: Option<u64>, update: KeyUpdate<'_>) -> Key;
     enable_key(key: &str) -> Key;
     disable_key(key: &str) -> Key;

@@ -169,6 +169,9 @@ fn keys_live_from_their_creation_to_their_end() {
     assert_eq!(client.key(&key.id).unwrap(), key);
     let rotated = client.rotate_key("a").unwrap();
     assert_eq!((rotated.latest_version, rotated.versions.len()), (2, 2));
+    for refused in [client.refresh_shares("a"), client.repair_shares("a")] {
+        assert_eq!(refused.unwrap_err().code(), Some(&ErrorCode::InvalidArgument), "it has no shares");
+    }
     let statements: Vec<Succession> =
         client.successions("a").unwrap().iter().map(|text| text.parse().unwrap()).collect();
     assert!(statements.len() == 1 && statements[0].verify().is_valid());

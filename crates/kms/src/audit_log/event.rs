@@ -29,6 +29,10 @@ pub enum AuditOperation {
     ExportPlaintext,
     /// A key got its next version.
     Rotate,
+    /// The machines that have a key together got new shares of it.
+    RefreshShares,
+    /// A machine's lost share of a key was repaired.
+    RepairShares,
     /// Something was signed.
     Sign,
     /// A signature was verified.
@@ -111,6 +115,8 @@ impl AuditOperation {
         Self::Export,
         Self::ExportPlaintext,
         Self::Rotate,
+        Self::RefreshShares,
+        Self::RepairShares,
         Self::Sign,
         Self::Verify,
         Self::Decapsulate,
@@ -157,6 +163,8 @@ impl AuditOperation {
             Self::Export => "export",
             Self::ExportPlaintext => "export_plaintext",
             Self::Rotate => "rotate",
+            Self::RefreshShares => "refresh_shares",
+            Self::RepairShares => "repair_shares",
             Self::Sign => "sign",
             Self::Verify => "verify",
             Self::Decapsulate => "decapsulate",
@@ -205,6 +213,8 @@ impl AuditOperation {
             Self::Create
             | Self::Import
             | Self::Rotate
+            | Self::RefreshShares
+            | Self::RepairShares
             | Self::Label
             | Self::Disable
             | Self::Enable

@@ -8,6 +8,7 @@ use zeroize::Zeroizing;
 
 use crate::algorithm::{Algorithm, KeyUsage};
 use crate::error::{Code, KmsError, Result};
+use crate::key_shares::KeyShares;
 use crate::key_signature::Verdict;
 use crate::secret_bytes::SecretBytes;
 use crate::signature_scheme::{HashFunction, RsaPadding};
@@ -232,6 +233,14 @@ pub(crate) fn check_usage(algorithm: Algorithm, wanted: KeyUsage) -> Result<()> 
     if algorithm.has_usage(wanted) { Ok(()) } else { Err(key_usage_mismatch(algorithm)) }
 }
 
+/// The error for a key whose backend has it whole.
+pub(crate) fn no_shares(backend: &str) -> KmsError {
+    let message = format!(
+        "the key has no shares: its backend is {backend}, and only keys of several nodes together have some"
+    );
+    KmsError::new(Code::InvalidArgument, message)
+}
+
 /// The one error for a ciphertext that was cut or changed, or was made with another key, version,
 /// context or associated data. It does not say which, because an answer to that could help to guess
 /// a plaintext.
@@ -285,6 +294,24 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// Errors of the device.
     fn destroy(&self, _algorithm: Algorithm, _material: &KeyMaterial) -> Result<()> {
         Ok(())
+    }
+
+    /// Gives the machines that have this private key together new shares of it.
+    ///
+    /// # Errors
+    /// [`Code::InvalidArgument`] if the backend has its keys whole, which is the default; errors of
+    /// the other machines.
+    fn refresh_shares(&self, _algorithm: Algorithm, _material: &KeyMaterial) -> Result<()> {
+        Err(no_shares(self.name()))
+    }
+
+    /// Lets the other machines that have this private key together repair this one's lost share.
+    ///
+    /// # Errors
+    /// [`Code::InvalidArgument`] if the backend has its keys whole, which is the default;
+    /// [`Code::Conflict`] if the share is not lost; errors of the other machines.
+    fn repair_share(&self, _algorithm: Algorithm, _material: &KeyMaterial) -> Result<()> {
+        Err(no_shares(self.name()))
     }
 
     /// Checks the bytes of a public key and decodes them for [`Backend::verify`].
@@ -350,6 +377,11 @@ pub trait PrivateKey: Any + Send + Sync {
     /// # Errors
     /// [`Code::KeyUsageMismatch`] if the algorithm is symmetric; errors of the device.
     fn public_key(&self) -> Result<Vec<u8>>;
+
+    /// Who holds shares of it, as far as this machine knows; none if it is in one place.
+    fn shares(&self) -> Option<KeyShares> {
+        None
+    }
 
     /// A digest by which the keystore recognizes the secret of a symmetric algorithm, as it
     /// recognizes a private key by its public key. It never leaves the encrypted record.

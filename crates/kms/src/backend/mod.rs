@@ -44,7 +44,7 @@ pub use self::interface::{
     Backend, Capabilities, DecryptRequest, Encapsulated, EncodedKey, EncryptRequest, EncryptionMode, GROUP,
     KeyMaterial, Prepared, PrivateKey, RsaMessage, SOFTWARE, SharedKey, SignRequest, VerifyRequest,
 };
-pub(crate) use self::interface::{check_usage, invalid_ciphertext, key_usage_mismatch};
+pub(crate) use self::interface::{check_usage, invalid_ciphertext, key_usage_mismatch, no_shares};
 pub use self::mac::HmacHash;
 pub(crate) use self::mac::hmac_key;
 use crate::algorithm::{Algorithm, KeyUsage};

@@ -530,7 +530,10 @@ impl Keystore {
     /// # Errors
     /// [`Code::KeyNotFound`].
     pub fn attest(&self, key_id: &KeyId) -> Result<Attestation> {
-        self.index.load().attest(key_id)
+        let index = self.index.load();
+        let mut attestation = index.attest(key_id)?;
+        self.add_shares(&index, &mut attestation);
+        Ok(attestation)
     }
 
     /// The key's latest version, the one that signs or encrypts.
@@ -565,7 +568,10 @@ impl Keystore {
     /// # Errors
     /// None today; a store on another machine may fail.
     pub fn list(&self) -> Result<Vec<Attestation>> {
-        Ok(self.index.load_full().list())
+        let index = self.index.load_full();
+        let mut keys = index.list();
+        keys.iter_mut().for_each(|key| self.add_shares(&index, key));
+        Ok(keys)
     }
 
     /// The first `most` keys of a tenant after `after` that are wanted, sorted by their names.
@@ -598,7 +604,9 @@ impl Keystore {
     ) -> Vec<Attestation> {
         let index = self.index.load_full();
         let page = index.of_tenant(tenant, after).filter(|key| wanted(key)).take(most);
-        page.filter_map(|key| index.attest(key).ok()).collect()
+        let mut keys: Vec<_> = page.filter_map(|key| index.attest(key).ok()).collect();
+        keys.iter_mut().for_each(|key| self.add_shares(&index, key));
+        keys
     }
 
     /// How many keys a tenant has, without the destroyed ones and the root keys of its tokens.

@@ -28,6 +28,7 @@ mod open;
 mod open_etcd;
 mod shared;
 mod shared_snapshot;
+mod shares;
 mod signing;
 #[cfg(test)]
 mod tests;

@@ -444,7 +444,8 @@ impl Keystore {
             check_purpose(key_id.into())?;
             self.check_lease()?;
             let signing = self.one_signature(KeyRef::Key(key_id), KeyUse::Free)?;
-            let attestation = Attestation::from(&signing.loaded.record);
+            let mut attestation = Attestation::from(&signing.loaded.record);
+            self.add_shares(&self.index.load(), &mut attestation);
             let signature = signing.sign(&attestation.signed_bytes())?;
             Ok(SignedAttestation { attestation, signature })
         })

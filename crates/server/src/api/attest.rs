@@ -10,7 +10,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 
-use super::keys::{KEY_DOC, Rotation};
+use super::keys::{KEY_DOC, Rotation, SharesView};
 use super::signatures::json;
 use crate::error::{ApiError, ErrorBody, Result};
 use crate::request::{BodyBytes, Caller, Path, resolve_key};
@@ -99,6 +99,9 @@ struct AttestedVersion {
     state: String,
     /// `generated`, `imported` or `public_only`.
     origin: String,
+    /// Who holds shares of the private key; absent if it is in one place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shares: Option<SharesView>,
 }
 
 /// Attest a key: its latest version signs everything about it.

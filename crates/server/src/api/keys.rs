@@ -29,6 +29,8 @@ pub(crate) fn routes() -> OpenApiRouter<Worker> {
         .routes(routes!(list, create))
         .routes(routes!(read, update, destroy))
         .routes(routes!(rotate))
+        .routes(routes!(refresh_shares))
+        .routes(routes!(repair_shares))
         .routes(routes!(schedule))
         .routes(routes!(cancel_destruction))
         .routes(routes!(revoke_version))
@@ -218,6 +220,49 @@ async fn rotate(
     let rotated = rotated.await?;
     worker.service.key_changed(&rotated.key);
     Ok(Json((&rotated).into()))
+}
+
+/// Give the nodes new shares of a key that they have together.
+///
+/// The nodes and the threshold are those of the settings, which all nodes must have. The public
+/// keys stay, and old shares are worth nothing afterwards. All nodes have moved or none has.
+#[utoipa::path(post, path = "/api/v1/keys/{key}/refresh-shares", tag = "keys",
+    params(("key" = String, Path, description = KEY_DOC)), extensions(("x-permission" = json!("rotate"))),
+    responses((status = 200, description = "The key with its new shares", body = KeyView), (status = "default", body = ErrorBody)))]
+async fn refresh_shares(
+    State(worker): State<Worker>,
+    caller: Caller,
+    Path(key): Path<String>,
+    _: BodyBytes,
+) -> Result<Json<KeyView>> {
+    let key = resolve_key(&caller, &key, TokenOperation::Rotate)?;
+    let key_id = key.as_ref().key_id().clone();
+    let refreshed = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
+        keystore.refresh_shares(&key_id)?;
+        keystore.attest(&key_id)
+    });
+    Ok(Json((&refreshed.await?).into()))
+}
+
+/// Repair the shares that this node has lost, with the help of the others.
+///
+/// As many other nodes as sign together must answer. A node that has all its shares refuses.
+#[utoipa::path(post, path = "/api/v1/keys/{key}/repair-shares", tag = "keys",
+    params(("key" = String, Path, description = KEY_DOC)), extensions(("x-permission" = json!("rotate"))),
+    responses((status = 200, description = "The key with its shares", body = KeyView), (status = "default", body = ErrorBody)))]
+async fn repair_shares(
+    State(worker): State<Worker>,
+    caller: Caller,
+    Path(key): Path<String>,
+    _: BodyBytes,
+) -> Result<Json<KeyView>> {
+    let key = resolve_key(&caller, &key, TokenOperation::Rotate)?;
+    let key_id = key.as_ref().key_id().clone();
+    let repaired = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
+        keystore.repair_shares(&key_id)?;
+        keystore.attest(&key_id)
+    });
+    Ok(Json((&repaired.await?).into()))
 }
 
 /// Changes to a key. What is absent stays as it is.
@@ -501,6 +546,21 @@ pub(crate) struct VersionView {
     state: &'static str,
     /// `generated`, `imported` or `public_only`.
     origin: &'static str,
+    /// Who holds shares of the private key, as this node knows it; absent if it is in one place, or
+    /// if this node has no share.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shares: Option<SharesView>,
+}
+
+/// Who has a private key together, when no node has it whole.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct SharesView {
+    /// How many of the holders sign together.
+    threshold: u16,
+    /// The nodes that hold a share.
+    holders: Vec<String>,
+    /// How often the shares were changed.
+    epoch: u32,
 }
 
 impl From<&Attestation> for KeyView {
@@ -530,6 +590,11 @@ impl From<&Attestation> for KeyView {
                 Origin::PublicOnly => "public_only",
                 _ => "unknown",
             },
+            shares: version.shares.as_ref().map(|shares| SharesView {
+                threshold: shares.threshold,
+                holders: shares.holders.iter().map(ToString::to_string).collect(),
+                epoch: shares.epoch,
+            }),
         });
         Self {
             key: key.key.to_string(),

@@ -9,7 +9,7 @@ use bulla_kms::backend::{
     Backend, Backends, Capabilities, GROUP, KeyMaterial, Prepared, PrivateKey, SOFTWARE, SignRequest,
     VerifyRequest,
 };
-use bulla_kms::{Algorithm, Code, KmsError, Result, Verdict};
+use bulla_kms::{Algorithm, Code, KeyShares, KmsError, PublicKey, Result, Verdict};
 use bulla_threshold::{KeyShare, SessionId};
 use zeroize::Zeroizing;
 
@@ -62,6 +62,8 @@ impl Backend for GroupBackend {
     /// cannot sign.
     fn destroy(&self, _algorithm: Algorithm, material: &KeyMaterial) -> Result<()> {
         let group = GroupKey::read(&self.node, material)?.group;
+        let share = self.node.shares.find(group)?;
+        let threshold = share.map_or(self.node.threshold, |share| share.group().threshold());
         self.node.shares.destroy(group)?;
         let mut kept = Vec::new();
         for peer in &self.node.peers {
@@ -70,7 +72,7 @@ impl Backend for GroupBackend {
                 _ => kept.push(peer.name.as_str()),
             }
         }
-        if kept.len() < usize::from(self.node.threshold) {
+        if kept.len() < usize::from(threshold) {
             if !kept.is_empty() {
                 tracing::warn!(
                     "a key is destroyed, and these nodes keep their useless shares: {}",
@@ -81,6 +83,16 @@ impl Backend for GroupBackend {
         }
         let names = kept.join(", ");
         Err(unavailable(format!("too many nodes still have their shares of the key: {names}; try again")))
+    }
+
+    fn refresh_shares(&self, _algorithm: Algorithm, material: &KeyMaterial) -> Result<()> {
+        let key = GroupKey::read(&self.node, material)?;
+        self.node.refresh(key.group, &key.verifying_key()?)
+    }
+
+    fn repair_share(&self, _algorithm: Algorithm, material: &KeyMaterial) -> Result<()> {
+        let key = GroupKey::read(&self.node, material)?;
+        self.node.repair(key.group, &key.verifying_key()?)
     }
 
     fn prepare(&self, algorithm: Algorithm, public_key: &[u8]) -> Result<Prepared> {
@@ -140,6 +152,10 @@ impl GroupKey {
         Ok(Self { node: Arc::clone(node), group, public_key })
     }
 
+    fn verifying_key(&self) -> Result<PublicKey> {
+        PublicKey::from_bytes(Algorithm::Ed25519, &self.public_key)
+    }
+
     /// This node's share.
     fn share(&self) -> Result<Arc<KeyShare>> {
         let missing = || {
@@ -153,14 +169,16 @@ impl GroupKey {
     }
 
     fn sign_all(&self, messages: &[&[u8]]) -> Vec<Result<Vec<u8>>> {
-        match self.share() {
-            Ok(share) => self.node.sign(&share, messages),
-            Err(error) => messages.iter().map(|_| Err(error.clone())).collect(),
-        }
+        self.node.sign(&|| self.share(), messages)
     }
 }
 
 impl PrivateKey for GroupKey {
+    fn shares(&self) -> Option<KeyShares> {
+        let share = self.node.shares.find(self.group).ok().flatten()?;
+        Some(KeyShares::new(share.group().threshold(), share.members(), share.epoch()))
+    }
+
     fn public_key(&self) -> Result<Vec<u8>> {
         Ok(self.public_key.clone())
     }

@@ -31,13 +31,18 @@ struct OpenOrder {
 }
 
 impl NodeState {
-    /// The group's signature of each message, in their order.
-    pub(super) fn sign(&self, share: &Arc<KeyShare>, messages: &[&[u8]]) -> Vec<Result<Vec<u8>>> {
+    /// The group's signature of each message, in their order. Each attempt asks for the share: it
+    /// may have been changed meanwhile.
+    pub(super) fn sign(
+        &self,
+        share: &dyn Fn() -> Result<Arc<KeyShare>>,
+        messages: &[&[u8]],
+    ) -> Vec<Result<Vec<u8>>> {
         let mut signatures: Vec<Option<Vec<u8>>> = vec![None; messages.len()];
         let mut refusals = Refusals::new();
         let mut trouble = None;
-        // Each attempt that fails has one node less, or one whose nonces were renewed.
-        let mut attempts = 2 * self.peers.len() + 1;
+        // Each attempt that fails has one node less, or one whose nonces or share were renewed.
+        let mut attempts = 3 * self.peers.len() + 1;
         loop {
             let next = next_batch(messages, &signatures);
             if next.is_empty() {
@@ -45,7 +50,8 @@ impl NodeState {
             }
             let made = match attempts {
                 0 => Err(KmsError::new(Code::DeviceFailed, "the nodes of the group did not sign")),
-                _ => self.attempt(share, &next, messages, &mut signatures, &mut refusals),
+                _ => share()
+                    .and_then(|share| self.attempt(&share, &next, messages, &mut signatures, &mut refusals)),
             };
             match made {
                 Ok(true) => {}
@@ -74,7 +80,7 @@ impl NodeState {
             let text = format!("a group of nodes signs messages of at most {MAX_MESSAGE_BYTES} bytes");
             return Err(KmsError::new(Code::InvalidArgument, text));
         }
-        let signers = self.choose_signers(refusals)?;
+        let signers = self.choose_signers(share, refusals)?;
         let mut ready = Vec::with_capacity(signers.len());
         for peer in &signers {
             match self.nonces(peer, share, places.len(), refusals) {
@@ -126,13 +132,17 @@ impl NodeState {
     }
 
     /// The nodes that sign with this one.
-    fn choose_signers(&self, refusals: &Refusals) -> Result<Vec<&Peer>> {
-        let wanted = usize::from(self.threshold) - 1;
+    fn choose_signers(&self, share: &KeyShare, refusals: &Refusals) -> Result<Vec<&Peer>> {
+        let wanted = usize::from(share.group().threshold()) - 1;
+        let members = share.members();
         let count = self.peers.len();
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let in_turn = (0..count).map(|step| &self.peers[turn.wrapping_add(step) % count]);
-        let usable =
-            |peer: &&Peer| peer.standing() == Standing::Answering && !refusals.contains_key(&peer.name);
+        let usable = |peer: &&Peer| {
+            peer.standing() == Standing::Answering
+                && !refusals.contains_key(&peer.name)
+                && members.contains(&peer.name)
+        };
         let chosen: Vec<_> = in_turn.filter(usable).take(wanted).collect();
         if chosen.len() == wanted {
             return Ok(chosen);
@@ -142,13 +152,14 @@ impl NodeState {
                 (_, Some(refusal)) => refusal.as_str(),
                 (Standing::Silent, None) => "it does not answer",
                 (Standing::LeftOut(_), None) => "it sent something wrong, and is left out for a while",
-                (Standing::Answering, None) => return None,
+                (Standing::Answering, None) if members.contains(&peer.name) => return None,
+                (Standing::Answering, None) => "it has no share of the key",
             };
             Some(format!("{}: {reason}", peer.name))
         });
         Err(unavailable(format!(
             "{} nodes sign together, and too few of them can now: {}",
-            self.threshold,
+            share.group().threshold(),
             reasons.collect::<Vec<_>>().join("; ")
         )))
     }
@@ -161,14 +172,14 @@ impl NodeState {
         count: usize,
         refusals: &mut Refusals,
     ) -> Option<Vec<ReadyNonce>> {
-        let group = share.group_id();
-        let mut nonces = peer.take_nonces(group, count);
+        let (group, shares) = (share.group_id(), share.shares_id());
+        let mut nonces = peer.take_nonces(shares, count);
         while nonces.len() < count {
-            let missing = count - nonces.len() + SPARE_NONCES.saturating_sub(peer.count_nonces(group));
-            match peer.call(&PeerRequest::Prepare { group, count: missing.min(MAX_ORDERS) }).ok()? {
-                PeerReply::Ready { nonces: new } if !new.is_empty() => peer.add_nonces(group, new),
+            let missing = count - nonces.len() + SPARE_NONCES.saturating_sub(peer.count_nonces(shares));
+            match peer.call(&PeerRequest::Prepare { group, shares, count: missing.min(MAX_ORDERS) }).ok()? {
+                PeerReply::Ready { nonces: new } if !new.is_empty() => peer.add_nonces(shares, new),
                 PeerReply::Refused(refusal) => {
-                    self.note_refusal(peer, refusal, refusals);
+                    self.note_refusal(peer, share, refusal, refusals);
                     return None;
                 }
                 _ => {
@@ -176,7 +187,7 @@ impl NodeState {
                     return None;
                 }
             }
-            nonces.extend(peer.take_nonces(group, count - nonces.len()));
+            nonces.extend(peer.take_nonces(shares, count - nonces.len()));
         }
         Some(nonces)
     }
@@ -214,7 +225,7 @@ impl NodeState {
         let (signed, nonces) = match reply {
             PeerReply::Signed { parts: signed, nonces } if signed.len() == parts.len() => (signed, nonces),
             PeerReply::Refused(refusal) => {
-                self.note_refusal(peer, refusal, refusals);
+                self.note_refusal(peer, share, refusal, refusals);
                 return false;
             }
             _ => {
@@ -229,19 +240,28 @@ impl NodeState {
                     parts.insert(peer.name.clone(), part);
                 }
                 PeerPart::Refused(refusal) => {
-                    self.note_refusal(peer, refusal, refusals);
+                    self.note_refusal(peer, share, refusal, refusals);
                     whole = false;
                 }
             }
         }
-        peer.add_nonces(share.group_id(), nonces);
+        peer.add_nonces(share.shares_id(), nonces);
         whole
     }
 
-    fn note_refusal(&self, peer: &Peer, refusal: Refusal, refusals: &mut Refusals) {
+    fn note_refusal(&self, peer: &Peer, share: &KeyShare, refusal: Refusal, refusals: &mut Refusals) {
         match refusal.reason {
             // It was started again: the next attempt asks for new ones.
             RefusalReason::NoncesSpent => peer.forget_nonces(),
+            // One of the two has not heard that the shares were changed, and hears it now.
+            RefusalReason::OtherShares => {
+                let group = share.group_id();
+                let status = self.level(peer, group).ok().and_then(|status| status.shares);
+                let own = self.shares.find(group).ok().flatten().map(|share| share.shares_id());
+                if own.is_none() || (own == Some(share.shares_id()) && own != status) {
+                    refusals.insert(peer.name.clone(), refusal.message);
+                }
+            }
             RefusalReason::NotPermitted => drop(refusals.insert(peer.name.clone(), refusal.message)),
             RefusalReason::Malformed => self.leave_out(peer, &refusal.message),
         }

@@ -90,7 +90,7 @@ impl NodeState {
     }
 
     /// The card of a node, which the channel vouches for.
-    fn fetch_card(&self, peer: &Peer) -> Result<Card> {
+    pub(super) fn fetch_card(&self, peer: &Peer) -> Result<Card> {
         match peer.call(&PeerRequest::Card {}) {
             Ok(PeerReply::Card { card }) => {
                 let card = Message::parse(&card).and_then(|message| Card::of(&message));
@@ -162,6 +162,12 @@ impl NodeState {
         if proposal.sender() != from {
             return refused(format!("{from} brings a proposal of {}", proposal.sender()));
         }
+        self.check_nodes(from, &group, &[])
+    }
+
+    /// Whether a group is that of this node's settings, with the cards that the nodes show.
+    pub(super) fn check_nodes(&self, from: &Name, group: &Group, helpers: &[Card]) -> Result<(), Refusal> {
+        let refused = |text: String| Err(Refusal::new(RefusalReason::NotPermitted, text));
         if group.threshold() != self.threshold {
             return refused(format!(
                 "the settings of {from} say that {} nodes sign, and those of {} say {}",
@@ -181,7 +187,10 @@ impl NodeState {
                 return refused(format!("{from} brings another card of {} than the one it shows", peer.name));
             }
         }
-        Ok(())
+        match helpers.iter().find(|card| group.card(&card.name) != Some(card)) {
+            Some(card) => refused(format!("{from} lets {} help, which is not in the settings", card.name)),
+            None => Ok(()),
+        }
     }
 
     /// Leaves out whom an error names.
@@ -199,7 +208,7 @@ impl NodeState {
     }
 }
 
-fn no_answer(peer: &Peer, reply: std::io::Result<()>) -> KmsError {
+pub(super) fn no_answer(peer: &Peer, reply: std::io::Result<()>) -> KmsError {
     match reply {
         Err(error) => unavailable(format!("the node {} does not answer: {error}", peer.name)),
         Ok(()) => KmsError::new(

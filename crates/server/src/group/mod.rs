@@ -5,15 +5,19 @@
 //! `docs/decisions/0378-keys-of-groups-of-nodes.md` says who may ask whom for what.
 
 mod backend;
+mod change;
 mod channel;
 mod coordinator;
 mod generation;
+mod lifeline;
 mod node;
 mod peer;
+mod repair;
 mod shares;
 mod wire;
 
 pub use self::node::GroupNode;
+pub(crate) use self::wire::fuzz;
 
 #[cfg(test)]
 mod tests;

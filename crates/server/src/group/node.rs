@@ -17,9 +17,12 @@ use prometheus_client::registry::Registry;
 use rustls::ServerConfig;
 
 use super::backend::GroupBackend;
+use super::change::Changes;
 use super::channel::{Incoming, NodeCertificate, PinnedNodes};
 use super::generation::Generations;
+use super::lifeline::Lifeline;
 use super::peer::{Peer, Standing};
+use super::repair::Repairs;
 use super::shares::ShareFolder;
 use super::wire::{MAX_ORDERS, PeerOrder, PeerPart, PeerReply, PeerRequest, Refusal, RefusalReason};
 use crate::config::{GroupConfig, group_digest};
@@ -34,7 +37,7 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 /// A node of a group: see [`GroupConfig`]. It serves the other nodes until the last clone is
 /// dropped.
 #[derive(Clone)]
-pub struct GroupNode(Arc<NodeState>);
+pub struct GroupNode(pub(super) Arc<NodeState>);
 
 /// What the threads of a node share.
 pub(super) struct NodeState {
@@ -44,9 +47,16 @@ pub(super) struct NodeState {
     pub(super) shares: ShareFolder,
     pub(super) peers: Vec<Peer>,
     pub(super) generations: Mutex<Generations>,
+    /// The changes of shares that other nodes make.
+    pub(super) changes: Mutex<Changes>,
+    /// The repairs of other nodes' shares.
+    pub(super) repairs: Mutex<Repairs>,
+    /// Whoever changes or repairs shares by itself has it.
+    pub(super) changing: Mutex<()>,
     pub(super) counters: Counters,
     /// Where the choice of signers begins next.
     pub(super) turn: AtomicUsize,
+    pub(super) lifeline: Arc<Lifeline>,
     address: SocketAddr,
     keystore: Mutex<Weak<Keystore>>,
     /// The nonces that are ready for each peer.
@@ -75,18 +85,20 @@ impl GroupNode {
     /// The folder, the certificate or the key cannot be read; the address is taken.
     pub fn start(config: &GroupConfig) -> Result<Self> {
         let certificate = NodeCertificate::read(&config.certificate, &config.key)?;
+        let lifeline = Arc::new(Lifeline::default());
         let mut pinned = Vec::new();
         let mut peers = Vec::new();
         for peer in &config.peer {
             let digest = group_digest(&peer.certificate_sha256)
                 .ok_or_else(|| KmsError::new(Code::InvalidArgument, "[group]: a digest is malformed"))?;
             let tls = certificate.client(PinnedNodes::new([(digest, peer.name.clone())]))?;
-            peers.push(Peer::new(peer.name.clone(), peer.address.clone(), tls, config.timeout()));
+            let lifeline = Arc::clone(&lifeline);
+            peers.push(Peer::new(peer.name.clone(), peer.address.clone(), tls, config.timeout(), lifeline));
             pinned.push((digest, peer.name.clone()));
         }
         let pinned = PinnedNodes::new(pinned);
         let tls = certificate.server(pinned.clone())?;
-        let shares = ShareFolder::open(&config.folder)?;
+        let shares = ShareFolder::open(&config.folder, Arc::clone(&lifeline))?;
         let keys = shares.identity(&config.name)?;
         let cannot_listen = |error: std::io::Error| {
             KmsError::io(format!("[group]: cannot listen on {}", config.listen), error)
@@ -100,8 +112,12 @@ impl GroupNode {
             shares,
             peers,
             generations: Mutex::default(),
+            changes: Mutex::default(),
+            repairs: Mutex::default(),
+            changing: Mutex::default(),
             counters: Counters::default(),
             turn: AtomicUsize::new(0),
+            lifeline,
             address,
             keystore: Mutex::default(),
             stocks: Mutex::default(),
@@ -162,6 +178,10 @@ impl fmt::Debug for GroupNode {
     }
 }
 
+fn other_shares() -> Refusal {
+    Refusal::new(RefusalReason::OtherShares, "this node has older or newer shares of the key")
+}
+
 fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<()> {
     let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(run);
     spawned.map(drop).map_err(|error| KmsError::new(Code::Io, format!("cannot start a thread: {error}")))
@@ -205,10 +225,12 @@ fn serve(
     loop {
         let frame = connection.receive()?;
         let Some(state) = node.upgrade() else { return Ok(()) };
+        state.lifeline.step()?;
         let reply = match serde_json::from_slice(&frame) {
             Ok(request) => state.answer(&peer, request),
             Err(error) => PeerReply::Refused(Refusal::new(RefusalReason::Malformed, error.to_string())),
         };
+        state.lifeline.step()?;
         drop(state);
         connection.send(&serde_json::to_vec(&reply)?, Instant::now() + SEND_TIMEOUT)?;
     }
@@ -223,6 +245,7 @@ fn probe(node: &Weak<NodeState>) {
             // The answer changes its standing.
             let _ = peer.call(&PeerRequest::Card {});
         }
+        state.ask_for_ends();
     }
 }
 
@@ -231,9 +254,14 @@ impl NodeState {
         let reply = match request {
             PeerRequest::Card {} => self.card(),
             PeerRequest::Generate { messages } => Ok(self.join_generation(from, &messages)),
-            PeerRequest::Prepare { group, count } => self.prepare(from, group, count),
+            PeerRequest::Prepare { group, shares, count } => self.prepare(from, group, shares, count),
             PeerRequest::Sign { group, orders, refill } => self.sign_parts(from, group, &orders, refill),
             PeerRequest::Destroy { group } => self.destroy_share(from, group),
+            PeerRequest::Shares { group } => {
+                self.share_status(group).map(|status| PeerReply::Shares(Box::new(status)))
+            }
+            PeerRequest::Reshare { messages, wanted } => Ok(self.join_change(from, &messages, wanted)),
+            PeerRequest::Repair { group, messages } => self.help_to_repair(from, group, &messages),
         };
         reply.unwrap_or_else(PeerReply::Refused)
     }
@@ -245,13 +273,13 @@ impl NodeState {
     }
 
     /// The open keystore.
-    fn keystore(&self) -> Result<Arc<Keystore>, Refusal> {
+    pub(super) fn keystore(&self) -> Result<Arc<Keystore>, Refusal> {
         let keystore = self.keystore.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
         keystore.ok_or_else(|| Refusal::new(RefusalReason::NotPermitted, "the node is sealed"))
     }
 
     /// This node's share, and the key version that it belongs to in this node's view.
-    fn permitted(
+    pub(super) fn permitted(
         &self,
         keystore: &Keystore,
         group: SessionId,
@@ -274,11 +302,25 @@ impl NodeState {
         Ok((share, version))
     }
 
-    fn prepare(&self, from: &Name, group: SessionId, count: usize) -> Result<PeerReply, Refusal> {
-        let (share, _) = self.permitted(&*self.keystore()?, group)?;
+    fn prepare(
+        &self,
+        from: &Name,
+        group: SessionId,
+        shares: SessionId,
+        count: usize,
+    ) -> Result<PeerReply, Refusal> {
+        self.permitted(&*self.keystore()?, group)?;
         let mut stocks = self.stocks.lock().unwrap_or_else(PoisonError::into_inner);
+        // Read under the lock: whoever changes the share clears the stocks afterwards.
+        let share = self.shares.find(group).map_err(|error| Refusal::not_permitted(&error))?;
+        let share = share.filter(|share| share.shares_id() == shares).ok_or_else(other_shares)?;
         let stock = stocks.entry((from.clone(), group)).or_insert_with(|| NonceStock::new(share));
         Ok(PeerReply::Ready { nonces: stock.prepare(count.min(MAX_ORDERS)) })
+    }
+
+    /// Drops the nonces of a key whose share was changed, on both sides.
+    pub(super) fn forget_nonces(&self, group: SessionId) {
+        self.stocks.lock().unwrap_or_else(PoisonError::into_inner).retain(|(_, one), _| *one != group);
     }
 
     /// Signs this node's parts. Each order's nonces are out of the stock before anything else
@@ -294,7 +336,11 @@ impl NodeState {
             return Err(Refusal::new(RefusalReason::Malformed, "there are too many orders"));
         }
         let keystore = self.keystore()?;
-        let (_, version) = self.permitted(&keystore, group)?;
+        let (share, version) = self.permitted(&keystore, group)?;
+        let shares = share.shares_id();
+        if orders.iter().any(|order| order.order.shares_id() != shares) {
+            return Err(other_shares());
+        }
         let mut nonces: Vec<Option<Nonce>> = {
             let mut stocks = self.stocks.lock().unwrap_or_else(PoisonError::into_inner);
             let stock = stocks.get_mut(&(from.clone(), group));
@@ -330,7 +376,11 @@ impl NodeState {
         self.counters
             .parts
             .inc_by(parts.iter().filter(|part| matches!(part, PeerPart::Part(_))).count() as u64);
-        let PeerReply::Ready { nonces } = self.prepare(from, group, refill)? else { unreachable!() };
+        // The parts leave in any case. New nonces are asked for if the share was changed meanwhile.
+        let nonces = match self.prepare(from, group, shares, refill) {
+            Ok(PeerReply::Ready { nonces }) => nonces,
+            _ => Vec::new(),
+        };
         Ok(PeerReply::Signed { parts, nonces })
     }
 
@@ -340,16 +390,15 @@ impl NodeState {
         // The node that asks destroys the key first, and this node may not have read that yet.
         let not_permitted = |error: KmsError| Refusal::not_permitted(&error);
         keystore.catch_up().map_err(not_permitted)?;
-        let Some(share) = self.shares.find(group).map_err(not_permitted)? else {
-            return Ok(PeerReply::Destroyed {});
-        };
+        let holding = self.shares.holding(group).map_err(not_permitted)?;
+        let Some(share) = holding.any() else { return Ok(PeerReply::Destroyed {}) };
         let version = keystore.find_version(GROUP, &share.public_key());
         if version.is_some_and(|version| keystore.holds_private_key(&version)) {
             let text = "the key is not destroyed in this node's view of the keystore";
             return Err(Refusal::new(RefusalReason::NotPermitted, text));
         }
         self.shares.destroy(group).map_err(not_permitted)?;
-        self.stocks.lock().unwrap_or_else(PoisonError::into_inner).retain(|(_, one), _| *one != group);
+        self.forget_nonces(group);
         self.versions.lock().unwrap_or_else(PoisonError::into_inner).remove(&group);
         tracing::info!(peer = %from, "the share of a destroyed key is destroyed");
         Ok(PeerReply::Destroyed {})

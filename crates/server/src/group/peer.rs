@@ -11,10 +11,13 @@ use bulla_threshold::{MAX_READY_NONCES, ReadyNonce, SessionId};
 use rustls::ClientConfig;
 
 use super::channel::Outgoing;
+use super::lifeline::Lifeline;
 use super::wire::{PeerReply, PeerRequest};
 
 /// For how long a node that sent something wrong is left out.
 const LEAVE_OUT_TIME: Duration = Duration::from_secs(10 * 60);
+/// For how long a node is waited for at least that changes its share.
+const PATIENT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The most idle connections to one node.
 const MAX_IDLE: usize = 64;
 
@@ -35,8 +38,10 @@ pub(super) struct Peer {
     address: String,
     tls: Arc<ClientConfig>,
     timeout: Duration,
+    lifeline: Arc<Lifeline>,
     idle: Mutex<Vec<Outgoing>>,
     standing: Mutex<Standing>,
+    /// By the shares whose nonces they are.
     ready: Mutex<HashMap<SessionId, VecDeque<ReadyNonce>>>,
 }
 
@@ -55,12 +60,19 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Peer {
-    pub(super) fn new(name: Name, address: String, tls: Arc<ClientConfig>, timeout: Duration) -> Self {
+    pub(super) fn new(
+        name: Name,
+        address: String,
+        tls: Arc<ClientConfig>,
+        timeout: Duration,
+        lifeline: Arc<Lifeline>,
+    ) -> Self {
         Self {
             name,
             address,
             tls,
             timeout,
+            lifeline,
             idle: Mutex::default(),
             standing: Mutex::new(Standing::Answering),
             ready: Mutex::default(),
@@ -110,13 +122,27 @@ impl Peer {
         self.begin(request)?.finish()
     }
 
+    /// Asks as [`Peer::call`] does, for something that takes the node longer than a signature: it
+    /// asks other nodes in turn.
+    ///
+    /// # Errors
+    /// Those of [`Peer::call`].
+    pub(super) fn call_patiently(&self, request: &PeerRequest) -> io::Result<PeerReply> {
+        self.begin_within(request, self.timeout.max(PATIENT_TIMEOUT))?.finish()
+    }
+
     /// Sends a request. Others can be sent meanwhile.
     ///
     /// # Errors
     /// Those of [`Peer::call`].
     pub(super) fn begin(&self, request: &PeerRequest) -> io::Result<PendingReply<'_>> {
+        self.begin_within(request, self.timeout)
+    }
+
+    fn begin_within(&self, request: &PeerRequest, timeout: Duration) -> io::Result<PendingReply<'_>> {
         let frame = serde_json::to_vec(request).map_err(io::Error::other)?;
-        let deadline = Instant::now() + self.timeout;
+        self.lifeline.step()?;
+        let deadline = Instant::now() + timeout;
         self.send(frame, deadline).inspect_err(|error| self.note_silence(error))
     }
 
@@ -133,26 +159,32 @@ impl Peer {
         Ok(PendingReply { peer: self, connection, frame, deadline, is_reused: false })
     }
 
-    /// Takes nonces that the node has ready, as many as there are, and at most `count`.
-    pub(super) fn take_nonces(&self, group: SessionId, count: usize) -> Vec<ReadyNonce> {
+    /// Takes nonces that the node has ready for these shares, as many as there are, and at most
+    /// `count`.
+    pub(super) fn take_nonces(&self, shares: SessionId, count: usize) -> Vec<ReadyNonce> {
         let mut ready = lock(&self.ready);
-        let Some(queue) = ready.get_mut(&group) else { return Vec::new() };
+        let Some(queue) = ready.get_mut(&shares) else { return Vec::new() };
         // The newest: the node drops the oldest first.
         let at = queue.len() - count.min(queue.len());
         queue.split_off(at).into()
     }
 
-    pub(super) fn add_nonces(&self, group: SessionId, nonces: Vec<ReadyNonce>) {
+    pub(super) fn add_nonces(&self, shares: SessionId, nonces: Vec<ReadyNonce>) {
         let mut ready = lock(&self.ready);
-        let queue = ready.entry(group).or_default();
+        let queue = ready.entry(shares).or_default();
         queue.extend(nonces);
         // A node that lies could send any number.
         let excess = queue.len().saturating_sub(MAX_READY_NONCES);
         queue.drain(..excess);
     }
 
-    pub(super) fn count_nonces(&self, group: SessionId) -> usize {
-        lock(&self.ready).get(&group).map_or(0, VecDeque::len)
+    pub(super) fn count_nonces(&self, shares: SessionId) -> usize {
+        lock(&self.ready).get(&shares).map_or(0, VecDeque::len)
+    }
+
+    /// Forgets the nonces of shares that do not sign any more.
+    pub(super) fn forget_nonces_of(&self, shares: SessionId) {
+        lock(&self.ready).remove(&shares);
     }
 
     pub(super) fn forget_nonces(&self) {

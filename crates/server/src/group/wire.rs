@@ -1,7 +1,9 @@
 //! What nodes say to each other: one request and one answer, as JSON.
 
-use bulla_kms::{Code, KmsError};
-use bulla_threshold::{NonceId, OrderShare, ReadyNonce, SessionId, SigningOrder};
+use bulla_kms::{Code, KmsError, Result};
+use bulla_threshold::{
+    Group, Handover, Message, NonceId, OrderShare, ReadyNonce, SessionId, SigningOrder, ThresholdError,
+};
 use serde::{Deserialize, Serialize};
 
 /// The most orders of a request, and the most nonces that a request asks for.
@@ -15,12 +17,54 @@ pub(super) enum PeerRequest {
     Card {},
     /// Messages of a key generation: the node joins it, and goes on with it.
     Generate { messages: Vec<String> },
-    /// Nonces that are ready for this peer.
-    Prepare { group: SessionId, count: usize },
+    /// Nonces of these shares that are ready for this peer.
+    Prepare { group: SessionId, shares: SessionId, count: usize },
     /// Parts of signatures, and new nonces in place of the used ones.
     Sign { group: SessionId, orders: Vec<PeerOrder>, refill: usize },
     /// The destruction of the share.
     Destroy { group: SessionId },
+    /// What the node has of a key.
+    Shares { group: SessionId },
+    /// Messages of a change of shares.
+    Reshare { messages: Vec<String>, wanted: Answer },
+    /// Messages of the repair of the asking node's share.
+    Repair { group: SessionId, messages: Vec<String> },
+}
+
+/// What a node is to say of a change of shares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Answer {
+    /// It joins, and goes on with it.
+    Join,
+    /// It withdraws, unless it has confirmed its new share.
+    Settle,
+}
+
+/// What a node has of a key.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ShareStatus {
+    /// None without a share.
+    pub(super) shares: Option<SessionId>,
+    pub(super) epoch: u32,
+    /// The message that says who holds these shares.
+    pub(super) proposal: Option<String>,
+    /// The messages by which the last change counts.
+    pub(super) proof: Vec<String>,
+    /// The message that opened a change that is not settled, and this node's confirmation.
+    pub(super) next: Vec<String>,
+}
+
+impl ShareStatus {
+    /// How many sign together with these shares.
+    pub(super) fn threshold(&self) -> Result<usize, ThresholdError> {
+        let proposal = Message::parse(self.proposal.as_deref().unwrap_or_default())?;
+        match Handover::of(&proposal) {
+            Ok(change) => Ok(usize::from(change.holders().threshold())),
+            Err(_) => Group::of(&proposal).map(|group| usize::from(group.threshold())),
+        }
+    }
 }
 
 /// An order, and the nonces that sign it.
@@ -39,6 +83,8 @@ pub(super) enum PeerReply {
     Ready { nonces: Vec<ReadyNonce> },
     Signed { parts: Vec<PeerPart>, nonces: Vec<ReadyNonce> },
     Destroyed {},
+    Shares(Box<ShareStatus>),
+    Reshared { messages: Vec<String> },
     Refused(Refusal),
 }
 
@@ -65,6 +111,8 @@ pub(super) enum RefusalReason {
     NoncesSpent,
     /// Its own view of the keystore does not permit it, it is sealed, or it has no share.
     NotPermitted,
+    /// Its share is older or newer than those of the request.
+    OtherShares,
     /// The request is not one that an honest node sends.
     Malformed,
 }
@@ -82,4 +130,69 @@ impl Refusal {
 /// The error of a caller whose signature needs nodes that are not there.
 pub(super) fn unavailable(message: String) -> KmsError {
     KmsError::new(Code::DeviceUnavailable, message)
+}
+
+/// Reads a request and an answer of any form. Messages in them are read as a node does it.
+pub(crate) fn fuzz(bytes: &[u8]) {
+    if let Some(PeerRequest::Reshare { messages, .. } | PeerRequest::Repair { messages, .. }) = read(bytes)
+        && let Ok(messages) = super::change::parse_lines(&messages)
+    {
+        let handover = super::change::handover_of(&messages).and_then(Result::ok);
+        assert!(handover.is_none_or(|change| change.messages().next().is_some()));
+    }
+    if let Some(PeerReply::Shares(status)) = read(bytes) {
+        let threshold = status.threshold();
+        assert!(threshold.is_err() || threshold.is_ok_and(|threshold| threshold >= 2));
+    }
+}
+
+/// Reads a value that is written as it was read.
+fn read<T: Serialize + serde::de::DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    let value: T = serde_json::from_slice(bytes).ok()?;
+    let text = serde_json::to_string(&value).expect("plain structures serialize");
+    let again: T = serde_json::from_str(&text).expect("what is written reads");
+    assert_eq!(serde_json::to_string(&again).expect("plain structures serialize"), text);
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// The seeds of the fuzzer.
+    fn seeds() -> Vec<String> {
+        let seeds: Value = serde_json::from_str(include_str!("../../fuzz/seeds.json")).unwrap();
+        let texts = seeds["group"].as_array().unwrap().iter().map(|seed| seed["text"].as_str().unwrap());
+        texts.map(ToOwned::to_owned).collect()
+    }
+
+    #[test]
+    fn the_seeds_of_the_fuzzer_are_requests_and_answers() {
+        for seed in seeds() {
+            let bytes = seed.as_bytes();
+            assert!(read::<PeerRequest>(bytes).is_some() || read::<PeerReply>(bytes).is_some(), "{seed}");
+            fuzz(bytes);
+        }
+        for unknown in [json!({ "card": {}, "more": 1 }), json!({ "shares": {} }), json!("card")] {
+            assert!(read::<PeerRequest>(unknown.to_string().as_bytes()).is_none(), "{unknown}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_a_node_panic(
+            seed in 0..seeds().len(), at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<bool>(),
+        ) {
+            let mut bytes = seeds()[seed].clone().into_bytes();
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+            if cut {
+                bytes.truncate(at);
+            }
+            fuzz(&bytes);
+        }
+    }
 }

@@ -98,10 +98,14 @@ fn compact(cluster: &Cluster) {
 }
 
 /// Random numbers that a seed repeats (SplitMix64).
-struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    fn below(&mut self, end: usize) -> usize {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) fn below(&mut self, end: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -115,7 +119,7 @@ impl Random {
     }
 }
 
-fn number(variable: &str) -> Option<u64> {
+pub(crate) fn number(variable: &str) -> Option<u64> {
     Some(std::env::var(variable).ok()?.parse().expect("a number"))
 }
 
@@ -127,7 +131,7 @@ fn random_faults_break_no_promise() {
         now.map_or(1, |now| now.as_nanos() as u64)
     });
     println!("BULLA_CLUSTER_SEED={seed}");
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut cluster = Cluster::start(3);
     let mut nodes = Nodes::start(&cluster, 3, Guarded::Yes);
     let mut faults = 0;

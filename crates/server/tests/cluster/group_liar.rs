@@ -92,6 +92,7 @@ struct LiarState {
     lie: Lie,
     requests: Vec<Value>,
     answers: Vec<Value>,
+    keeps: bool,
 }
 
 impl Liar {
@@ -100,7 +101,7 @@ impl Liar {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("it listens").port();
         let honest: Lie = Box::new(|_, _, _| ());
-        let state = LiarState { lie: honest, requests: Vec::new(), answers: Vec::new() };
+        let state = LiarState { lie: honest, requests: Vec::new(), answers: Vec::new(), keeps: true };
         let state = Arc::new(Mutex::new(state));
         let (from, to, shared) = (Arc::clone(from), Arc::clone(to), Arc::clone(&state));
         std::thread::spawn(move || {
@@ -110,6 +111,19 @@ impl Liar {
             }
         });
         Self { port, state }
+    }
+
+    /// Honest, and lets somebody see each request and its answer. It keeps none of them.
+    pub(crate) fn watch(
+        from: &Arc<NodeIdentity>,
+        to: &Arc<NodeIdentity>,
+        target: u16,
+        note: impl Fn(&Value, &Value) + Send + 'static,
+    ) -> Self {
+        let liar = Self::start(from, to, target);
+        liar.lie(move |request, answer, _| note(request, answer));
+        liar.state.lock().expect("no panic").keeps = false;
+        liar
     }
 
     pub(crate) fn port(&self) -> u16 {
@@ -156,8 +170,10 @@ fn pass(
             let mut state = state.lock().expect("no panic");
             let before = answer.clone();
             (state.lie)(&request, &mut answer, &state.answers);
-            state.requests.push(request);
-            state.answers.push(before);
+            if state.keeps {
+                state.requests.push(request);
+                state.answers.push(before);
+            }
         }
         write_frame(&mut client, &answer)?;
     }

@@ -6,6 +6,7 @@ mod audit;
 mod client;
 mod faults;
 mod group;
+mod group_faults;
 mod group_liar;
 mod history;
 mod load;

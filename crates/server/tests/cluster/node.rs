@@ -108,7 +108,7 @@ impl Nodes {
 }
 
 impl Node {
-    fn configure(&self, guarded: Guarded, more: &str) {
+    pub(crate) fn configure(&self, guarded: Guarded, more: &str) {
         let endpoints: Vec<_> = self.ways.iter().map(|way| format!("\"{}\"", way.endpoint())).collect();
         let folder = self.folder.display();
         let guard = match guarded {

@@ -1,4 +1,6 @@
-//! Three nodes in one process, of which two sign.
+//! Nodes in one process: three, of which two sign, if a test does not say otherwise.
+
+mod changes;
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -51,6 +53,14 @@ impl Backend for Remembering {
         self.inner.destroy(algorithm, material)
     }
 
+    fn refresh_shares(&self, algorithm: Algorithm, material: &KeyMaterial) -> Result<()> {
+        self.inner.refresh_shares(algorithm, material)
+    }
+
+    fn repair_share(&self, algorithm: Algorithm, material: &KeyMaterial) -> Result<()> {
+        self.inner.repair_share(algorithm, material)
+    }
+
     fn prepare(&self, algorithm: Algorithm, public_key: &[u8]) -> Result<Prepared> {
         self.inner.prepare(algorithm, public_key)
     }
@@ -76,9 +86,10 @@ fn free_address() -> SocketAddr {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
 }
 
-fn configs(folder: &TempDir) -> Vec<GroupConfig> {
-    let addresses: Vec<_> = (0..3).map(|_| free_address()).collect();
-    let digests: Vec<_> = (0..3)
+/// The settings of three nodes, and of others that may join.
+fn configs(folder: &TempDir, count: usize) -> Vec<GroupConfig> {
+    let addresses: Vec<_> = (0..count).map(|_| free_address()).collect();
+    let digests: Vec<_> = (0..count)
         .map(|number| {
             let key = KeyPair::generate().unwrap();
             let certificate =
@@ -101,9 +112,9 @@ fn configs(folder: &TempDir) -> Vec<GroupConfig> {
         key: folder.path().join(format!("{number}.key")),
         threshold: 2,
         timeout_milliseconds: 5000,
-        peer: (0..3).filter(|other| *other != number).map(peer).collect(),
+        peer: (0..count).filter(|other| *other != number).map(peer).collect(),
     };
-    (0..3).map(config).collect()
+    (0..count).map(config).collect()
 }
 
 fn new_key(label: &str) -> NewKey {
@@ -115,7 +126,11 @@ fn new_key(label: &str) -> NewKey {
 impl Three {
     fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let configs = configs(&folder);
+        let configs = configs(&folder, 3);
+        Self::start_with(folder, configs)
+    }
+
+    fn start_with(folder: TempDir, configs: Vec<GroupConfig>) -> Self {
         let nodes: Vec<_> = configs.iter().map(|config| GroupNode::start(config).unwrap()).collect();
         let made: Arc<Mutex<Vec<KeyMaterial>>> = Arc::default();
         let backend = Remembering { inner: nodes[0].backend(), made: Arc::clone(&made) };
@@ -142,6 +157,10 @@ impl Three {
     /// The node ends. Whoever asks it afterwards gets no connection.
     fn end(&mut self, number: usize) {
         assert_ne!(number, 0, "the keystore has it");
+        self.drop_node(number);
+    }
+
+    fn drop_node(&mut self, number: usize) {
         self.nodes[number] = None;
         eventually(|| std::net::TcpStream::connect(self.configs[number].listen).is_err());
     }

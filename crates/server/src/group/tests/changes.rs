@@ -1,0 +1,336 @@
+//! Changes of shares: a refresh, other nodes, another threshold, a repair; and nodes that are
+//! killed in between.
+
+use bulla_threshold::{
+    Card, Group, Handover, KeyGeneration, KeyShare, Message, ParticipantKeys, Resharing, SessionId, confirm,
+    withdraw,
+};
+
+use super::super::lifeline::Lifeline;
+use super::super::shares::ShareFolder;
+
+use super::*;
+
+impl Three {
+    fn material(&self) -> KeyMaterial {
+        self.made.lock().unwrap()[0].clone()
+    }
+
+    fn group(&self) -> SessionId {
+        let material = self.material();
+        std::str::from_utf8(&material).unwrap().split(' ').next().unwrap().parse().unwrap()
+    }
+
+    fn refresh(&self, number: usize) -> Result<()> {
+        self.node(number).backend().refresh_shares(Algorithm::Ed25519, &self.material())
+    }
+
+    fn repair(&self, number: usize) -> Result<()> {
+        self.node(number).backend().repair_share(Algorithm::Ed25519, &self.material())
+    }
+
+    fn share(&self, number: usize) -> Option<Arc<KeyShare>> {
+        self.node(number).0.shares.find(self.group()).unwrap()
+    }
+
+    fn epoch(&self, number: usize) -> u32 {
+        self.share(number).unwrap().epoch()
+    }
+
+    fn path(&self, number: usize, kind: &str) -> std::path::PathBuf {
+        self.configs[number].folder.join(format!("{}.{kind}", self.group()))
+    }
+
+    /// Nodes with the settings of some of all nodes, and this threshold.
+    fn set_nodes(&mut self, all: &[GroupConfig], numbers: &[usize], threshold: u16) {
+        for number in 1..self.nodes.len() {
+            self.end(number);
+        }
+        for &number in numbers {
+            let named = |peer: &&GroupPeerConfig| numbers.iter().any(|one| all[*one].name == peer.name);
+            let peer = all[number].peer.iter().filter(named).cloned().collect();
+            self.configs[number] = GroupConfig { peer, threshold, ..all[number].clone() };
+            if number != 0 {
+                self.start_again(number);
+            }
+        }
+    }
+
+    /// Lets each node find out what became of a change. The threads of the nodes do it, too.
+    fn ask_for_ends(&self) {
+        for _ in 0..2 {
+            self.nodes.iter().flatten().for_each(|node| node.0.ask_for_ends());
+        }
+    }
+
+    /// All nodes have shares of one epoch, which sign, and nothing else.
+    #[track_caller]
+    fn is_settled(&self, numbers: &[usize]) -> u32 {
+        let shares: Vec<_> = numbers.iter().map(|number| self.share(*number).unwrap()).collect();
+        assert!(shares.iter().all(|share| share.shares_id() == shares[0].shares_id()), "{shares:?}");
+        assert!(shares.iter().all(|share| share.public_key() == self.public_key));
+        numbers.iter().for_each(|number| self.signs(*number));
+        shares[0].epoch()
+    }
+}
+
+#[test]
+fn refreshed_shares_sign_and_an_old_one_that_was_kept_does_not() {
+    let mut three = Three::start();
+    let old = fs::read(three.path(2, "share")).unwrap();
+    (0..3).for_each(|number| three.signs(number));
+    three.keystore.refresh_shares(three.version.key_id()).unwrap();
+    assert_eq!(three.is_settled(&[0, 1, 2]), 1);
+    assert!((0..3).all(|number| three.node(number).0.shares.unsettled().is_empty()));
+    let shares = three.keystore.attest(three.version.key_id()).unwrap().versions[0].shares.clone().unwrap();
+    assert_eq!((shares.threshold, shares.holders.len(), shares.epoch), (2, 3, 1));
+    let signed = three.keystore.attest_signed(three.version.key_id()).unwrap();
+    assert!(signed.verify().is_valid());
+    assert_eq!(signed.attestation.versions[0].shares.as_ref(), Some(&shares));
+    three.refresh(2).unwrap();
+    assert_eq!(three.is_settled(&[0, 1, 2]), 2);
+
+    // A folder from before: the node does not sign, the others pass it over, and repair its share.
+    three.end(2);
+    fs::write(three.path(2, "share"), old).unwrap();
+    three.start_again(2);
+    assert_eq!(three.epoch(2), 0);
+    (0..4).for_each(|_| three.signs(0));
+    let error = three.key(2).sign(MESSAGE).unwrap_err();
+    assert!(error.message.contains("older or newer shares"), "{error}");
+    let error = three.refresh(2).unwrap_err();
+    assert!(error.message.contains("repair it"), "{error}");
+    // A refresh by another node heals it as well, and so does a repair.
+    three.refresh(1).unwrap();
+    assert_eq!(three.is_settled(&[0, 1, 2]), 3);
+}
+
+#[test]
+fn a_lost_share_is_repaired_by_the_others_and_is_the_same() {
+    let mut three = Three::start();
+    three.refresh(0).unwrap();
+    let share = three.share(2).unwrap().to_secret_bytes();
+    let error = three.repair(2).unwrap_err();
+    assert_eq!(error.code, Code::Conflict, "{error}");
+    for lost in ["share", "everything"] {
+        three.end(2);
+        match lost {
+            "share" => fs::remove_file(three.path(2, "share")).unwrap(),
+            _ => fs::remove_dir_all(&three.configs[2].folder).unwrap(),
+        }
+        three.start_again(2);
+        let error = three.key(2).sign(MESSAGE).unwrap_err();
+        assert!(error.message.contains("has no share of the key"), "{error}");
+        three.repair(2).unwrap();
+        assert_eq!(three.share(2).unwrap().to_secret_bytes(), share, "{lost}");
+        assert_eq!(three.is_settled(&[0, 1, 2]), 1);
+    }
+    // Too few others.
+    three.end(1);
+    three.end(2);
+    fs::remove_file(three.path(2, "share")).unwrap();
+    three.start_again(2);
+    let error = three.repair(2).unwrap_err();
+    assert!(error.message.contains("too few with shares answer"), "{error}");
+    three.start_again(1);
+    // With the new keys of the node, shares are changed as before.
+    three.refresh(1).unwrap();
+    assert_eq!(three.is_settled(&[0, 1, 2]), 2);
+}
+
+#[test]
+fn nodes_join_and_leave_and_the_threshold_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = configs(&folder, 5);
+    let first = configs_of(&all, &[0, 1, 2], 2);
+    let mut three = Three::start_with(folder, first);
+    three.configs.extend(all[3..].iter().cloned());
+    three.nodes.resize(5, None);
+    let stays = three.share(1).unwrap();
+    // The first node leaves, two others join, and three of four sign.
+    three.set_nodes(&all, &[1, 2, 3, 4], 3);
+    let error = three.refresh(3).unwrap_err();
+    assert!(error.message.contains("has no share of the key"), "{error}");
+    three.refresh(1).unwrap();
+    assert_eq!(three.is_settled(&[1, 2, 3, 4]), 1);
+    let shares = three.key(3).shares().unwrap();
+    assert_eq!((shares.threshold, shares.holders.len(), shares.epoch), (3, 4, 1));
+    assert_eq!(stays.epoch(), 0);
+    three.end(2);
+    (0..3).for_each(|_| three.signs(4));
+    three.end(3);
+    let error = three.key(4).sign(MESSAGE).map(drop).unwrap_err();
+    assert_eq!(error.code, Code::DeviceUnavailable, "{error}");
+    three.start_again(2);
+    three.start_again(3);
+    // Those who joined go on without those who were there first.
+    three.set_nodes(&all, &[2, 3, 4], 2);
+    three.refresh(4).unwrap();
+    assert_eq!(three.is_settled(&[2, 3, 4]), 2);
+    // Nodes with other settings refuse, and nothing has changed.
+    three.end(4);
+    three.configs[4].threshold = 3;
+    three.start_again(4);
+    let error = three.refresh(2).unwrap_err();
+    assert!(error.message.contains("that 2 nodes sign"), "{error}");
+    three.end(4);
+    three.configs[4].threshold = 2;
+    three.start_again(4);
+    assert_eq!(three.is_settled(&[2, 3, 4]), 2);
+    three.refresh(2).unwrap();
+    assert_eq!(three.is_settled(&[2, 3, 4]), 3);
+}
+
+fn configs_of(all: &[GroupConfig], numbers: &[usize], threshold: u16) -> Vec<GroupConfig> {
+    let named = |peer: &&GroupPeerConfig| numbers.iter().any(|one| all[*one].name == peer.name);
+    let one = |number: &usize| GroupConfig {
+        peer: all[*number].peer.iter().filter(named).cloned().collect(),
+        threshold,
+        ..all[*number].clone()
+    };
+    numbers.iter().map(one).collect()
+}
+
+/// The keys and shares of two participants.
+fn two_with_shares() -> ([ParticipantKeys; 2], [Arc<KeyShare>; 2]) {
+    let keys = ["a", "b"].map(|name| ParticipantKeys::generate(name.parse().unwrap()).unwrap());
+    let group = Group::new("key".parse().unwrap(), 2, cards(&keys)).unwrap();
+    let proposal = group.propose(&keys[0]).unwrap();
+    let mut sides = keys.each_ref().map(|keys| KeyGeneration::join(keys, &proposal).unwrap());
+    while !sides.iter().all(KeyGeneration::is_complete) {
+        let sent: Vec<_> = sides.iter().flat_map(KeyGeneration::messages).cloned().collect();
+        for (side, keys) in sides.iter_mut().zip(&keys) {
+            sent.iter().for_each(|message| assert!(side.receive(message).is_ok()));
+            side.advance(keys).unwrap();
+        }
+    }
+    (keys, sides.map(|side| Arc::new(side.into_share().unwrap())))
+}
+
+fn cards(keys: &[ParticipantKeys]) -> Vec<Card> {
+    keys.iter().map(ParticipantKeys::card).collect()
+}
+
+/// A change of their shares: its opening, with nothing said yet, and the new shares.
+fn change_of(keys: &[ParticipantKeys; 2], shares: &[Arc<KeyShare>; 2]) -> (Message, [KeyShare; 2]) {
+    let to = Group::new("key".parse().unwrap(), 2, cards(keys)).unwrap();
+    let opening = Resharing::propose(&keys[0], &shares[0], &cards(keys), to).unwrap();
+    let mut sides = [0, 1].map(|one| Resharing::join(&keys[one], Some(&shares[one]), &opening).unwrap());
+    let sent: Vec<_> = sides.iter().flat_map(Resharing::messages).cloned().collect();
+    sides.iter_mut().for_each(|side| sent.iter().for_each(|message| assert!(side.receive(message).is_ok())));
+    let new = [0, 1].map(|one| sides[one].new_share(&keys[one]).unwrap().unwrap());
+    (opening, new)
+}
+
+#[test]
+fn a_confirmed_share_is_a_promise_and_follows_the_proof_whatever_somebody_else_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || ShareFolder::open(folder.path(), Arc::new(Lifeline::default())).unwrap();
+    let (keys, old) = two_with_shares();
+    let group = old[0].group_id();
+    open().keep(&old[0]).unwrap();
+    let (first, new) = change_of(&keys, &old);
+    let (second, other) = change_of(&keys, &old);
+    let [mut first, mut second] = [first, second].map(|opening| Handover::of(&opening).unwrap());
+
+    // Whoever has withdrawn never confirms, and whoever has confirmed never withdraws.
+    let shares = open();
+    shares.withdraw(&second).unwrap();
+    assert_eq!(open().prepare(&second, &other[0]).unwrap_err().code, Code::Conflict);
+    shares.prepare(&first, &new[0]).unwrap();
+    assert_eq!(open().withdraw(&first).unwrap_err().code, Code::Conflict);
+    let (third, another) = change_of(&keys, &old);
+    let third = Handover::of(&third).unwrap();
+    assert_eq!(open().prepare(&third, &another[0]).unwrap_err().code, Code::Conflict, "one is open");
+    assert_eq!(open().commit(&second).unwrap_err().code, Code::Conflict);
+
+    // The other one lies: it withdraws here, and confirms elsewhere.
+    let opening = second.messages().next().unwrap().clone();
+    second.receive(&withdraw(&keys[1], &opening).unwrap()).unwrap();
+    assert!(second.failure().is_some());
+    open().note_withdrawn(&first).unwrap();
+    open().prepare(&third, &another[0]).unwrap();
+    for (keys, share) in keys.iter().zip(&new) {
+        first.receive(&confirm(keys, share).unwrap()).unwrap();
+    }
+    let shares = open();
+    shares.commit(&first).unwrap();
+    assert_eq!(shares.find(group).unwrap().unwrap().shares_id(), new[0].shares_id());
+    assert!(shares.unsettled().is_empty(), "what was left of other changes is gone");
+    shares.commit(&first).unwrap();
+    let again = open().holding(group).unwrap();
+    assert_eq!(again.share.unwrap().to_secret_bytes(), new[0].to_secret_bytes());
+    assert_eq!(again.proof.len(), 3);
+}
+
+#[test]
+fn an_old_share_is_wiped_and_no_file_has_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let shares = ShareFolder::open(folder.path(), Arc::new(Lifeline::default())).unwrap();
+    let (keys, old) = two_with_shares();
+    shares.keep(&old[0]).unwrap();
+    let path = folder.path().join(format!("{}.share", old[0].group_id()));
+    // The file stays readable for whoever has it open, as its blocks do for whoever has the disk.
+    let mut opened = fs::File::open(&path).unwrap();
+    let (opening, new) = change_of(&keys, &old);
+    let mut change = Handover::of(&opening).unwrap();
+    for (keys, share) in keys.iter().zip(&new) {
+        change.receive(&confirm(keys, share).unwrap()).unwrap();
+    }
+    shares.prepare(&change, &new[0]).unwrap();
+    shares.commit(&change).unwrap();
+    let mut left = Vec::new();
+    std::io::Read::read_to_end(&mut opened, &mut left).unwrap();
+    assert!(!left.is_empty() && left.iter().all(|byte| *byte == 0));
+    let mut names: Vec<_> = fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().path().extension().unwrap().to_owned())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["key", "proof", "share"]);
+}
+
+/// Kills one node before each of its steps, one after the other: as the one that changes the
+/// shares, or as another one.
+fn kills_at_every_step(victim: usize) {
+    let mut three = Three::start();
+    for steps in 0.. {
+        let before = three.epoch(0);
+        let lifeline = Arc::clone(&three.node(victim).0.lifeline);
+        lifeline.cut(Some(steps));
+        let refreshed = three.refresh(1);
+        let left = lifeline.cut(Some(0)).unwrap();
+        // The others sign while it is dead, with old shares or with new ones.
+        let other = 3 - victim;
+        eventually(|| three.key(0).sign(MESSAGE).is_ok());
+        eventually(|| three.key(other).sign(MESSAGE).is_ok());
+        three.end(victim);
+        three.start_again(victim);
+        eventually(|| {
+            three.ask_for_ends();
+            let ids: Vec<_> = (0..3).map(|number| three.share(number).unwrap().shares_id()).collect();
+            ids.iter().all(|id| *id == ids[0])
+        });
+        let after = three.epoch(0);
+        three.signs(victim);
+        // All or none, and what was reported as done is done.
+        assert!(after == before + 1 || (after == before && refreshed.is_err()), "{steps}: {before} {after}");
+        if left > 0 {
+            assert!(steps > 10, "it was killed at {steps} steps");
+            // Whatever was left open before, this change worked.
+            refreshed.unwrap();
+            three.is_settled(&[0, 1, 2]);
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_node_that_changes_shares_may_be_killed_at_every_step() {
+    kills_at_every_step(1);
+}
+
+#[test]
+fn a_node_that_gets_a_share_may_be_killed_at_every_step() {
+    kills_at_every_step(2);
+}
