@@ -21,6 +21,12 @@ const BY_CERTIFICATE: &str = include_str!("vectors/signed-package-2.1.0-hb0f4dca
 const IDENTITY: &str =
     "https://github.com/prefix-dev/sigstore-example/.github/workflows/action.yaml@refs/heads/main";
 const ISSUER: &str = "https://token.actions.githubusercontent.com";
+/// A person signed a file, and another one a statement: certificates, timestamps, and entries of
+/// logs of the second version of Rekor, which are tiles of files.
+const TILED: &str = include_str!("vectors/tiled-log.sigstore.json");
+const TILED_CONTENT: &[u8] = include_bytes!("vectors/tiled-log");
+const TILED_STATEMENT: &str = include_str!("vectors/tiled-log.attested.sigstore.json");
+const STAGING_ROOT: &str = include_str!("vectors/trusted_root_staging.json");
 /// An authority that is not one of Sigstore certified the signer.
 const CERTIFIED: &str = include_str!("vectors/model.certified.sig");
 const AUTHORITY: &[u8] = include_bytes!("vectors/authority.pem");
@@ -52,6 +58,18 @@ fn by_certificate(root: &TrustedRoot, text: &str) -> Result<Evidence, EvidenceEr
     let bundle =
         SigstoreBundle::parse(text.as_bytes()).map_err(|error| EvidenceError::Invalid(error.to_string()))?;
     root.verify_certificate(&bundle, &wanted(), None)
+}
+
+/// What vouches for one of the bundles with an entry of a log of the second version.
+fn by_tiled_log(root: &TrustedRoot, text: &str, content: &[u8]) -> Result<Evidence, EvidenceError> {
+    let bundle =
+        SigstoreBundle::parse(text.as_bytes()).map_err(|error| EvidenceError::Invalid(error.to_string()))?;
+    let wanted = WantedSigner {
+        identity: "jku@goto.fi".to_owned(),
+        issuer: "https://github.com/login/oauth".to_owned(),
+    };
+    let digest = Sha256::digest(content);
+    root.verify_certificate(&bundle, &wanted, bundle.envelope().is_none().then_some(&digest[..]))
 }
 
 #[test]
@@ -91,6 +109,49 @@ fn a_certificate_says_who_signed() {
     }
     let found = root.verify_key(&bundle, MessageKey::Kms(&key()), None).unwrap_err();
     assert!(matches!(found, EvidenceError::WrongSigner(_)), "{found:?}");
+}
+
+#[test]
+fn logs_of_the_second_version_vouch_as_well() {
+    let root = TrustedRoot::parse(STAGING_ROOT.as_bytes()).unwrap();
+    for (text, time) in [(TILED, "2025-06-09T11:57:38.000Z"), (TILED_STATEMENT, "2026-05-26T07:42:21.000Z")] {
+        let evidence = by_tiled_log(&root, text, TILED_CONTENT).unwrap();
+        assert_eq!((evidence.log_entries, evidence.timestamps), (1, 1));
+        // The authority's time: these logs sign none.
+        assert_eq!(evidence.time.unwrap().to_string(), time);
+        // These logs are not those of the public instance.
+        let found = by_tiled_log(&self::root(), text, TILED_CONTENT).unwrap_err();
+        assert!(matches!(found, EvidenceError::Invalid(_)), "{found:?}");
+        let entry = |change: &dyn Fn(&mut Value)| {
+            let text = changed(text, |value| change(&mut value["verificationMaterial"]["tlogEntries"][0]));
+            let found = by_tiled_log(&root, &text, TILED_CONTENT).unwrap_err();
+            assert!(matches!(found, EvidenceError::Invalid(_)), "{found:?}");
+            found.to_string()
+        };
+        // The signed checkpoint says these too, and the library does not compare them.
+        for (member, value) in
+            [("logIndex", "1"), ("treeSize", "4"), ("rootHash", &Base64::encode_string(&[7; 32]))]
+        {
+            let said = entry(&|entry| entry["inclusionProof"][member] = json!(value));
+            assert!(said.contains("something else than its checkpoint"), "{member}: {said}");
+        }
+        let said = entry(&|entry| entry["integratedTime"] = json!("1700000000"));
+        assert!(said.contains("has a time"), "{said}");
+        let other: Value = serde_json::from_str(STAGING_ROOT).unwrap();
+        let said = entry(&|entry| entry["logId"] = other["tlogs"][0]["logId"].clone());
+        assert!(said.contains("another log than its checkpoint"), "{said}");
+        // Without the timestamp, nothing says when the certificate was used.
+        let timeless = changed(text, |value| {
+            value["verificationMaterial"]["timestampVerificationData"] = json!({});
+        });
+        by_tiled_log(&root, &timeless, TILED_CONTENT).unwrap_err();
+        entry(&|entry| entry["kindVersion"]["version"] = json!("0.0.1"));
+        entry(&|entry| entry["kindVersion"] = json!({"kind": "dsse", "version": "0.0.2"}));
+        entry(&|entry| drop(entry.as_object_mut().unwrap().remove("inclusionProof")));
+        entry(&|entry| entry["inclusionProof"]["checkpoint"]["envelope"] = json!(""));
+    }
+    let found = by_tiled_log(&root, TILED, b"another content").unwrap_err();
+    assert!(matches!(found, EvidenceError::Changed(_)), "{found:?}");
 }
 
 fn by_authority(text: &str, expired: ExpiredCertificates, year: &str) -> Result<Evidence, EvidenceError> {
@@ -232,44 +293,50 @@ fn variants(text: &str) -> Vec<String> {
 const UNCOVERED: [&str; 3] =
     ["/mediaType", "/verificationMaterial/publicKey/hint", "/dsseEnvelope/signatures/0/keyid"];
 
-/// Whether a place in a text is the name in front of a signature of a checkpoint. The number after
-/// it says whose key that is.
+/// Whether a place in a text is the name in front of a signature of a checkpoint, whose number says
+/// whose key that is, or in the signature of a witness, which is not the log.
 fn is_signer_name(text: &str, at: usize) -> bool {
     let line = text[..at].rfind('\n').map_or(0, |end| end + 1);
     let name = text[line..].strip_prefix("\u{2014} ").and_then(|rest| rest.split(' ').next());
-    name.is_some_and(|name| (line..line + 4 + name.len()).contains(&at))
+    name.is_some_and(|name| (line..line + 4 + name.len()).contains(&at) || !text.starts_with(name))
 }
 
-/// Whether a place in the timestamp is one of its frame, which its signature does not cover:
-/// versions, a status, and algorithms that are named again where the signature covers them.
-fn is_frame(place: &str, at: usize) -> bool {
+/// Whether a place in a bundle's timestamp is one of its frame, which its signature does not cover:
+/// versions, a status, algorithms that are named again where the signature covers them, and a copy
+/// of the authority's certificate, where that of the trusted root counts.
+fn is_frame(bundle: &str, place: &str, at: usize) -> bool {
     const FRAME: [std::ops::Range<usize>; 7] = [8..9, 34..35, 41..50, 69..70, 236..237, 248..249, 604..612];
-    place.ends_with("/signedTimestamp") && FRAME.iter().any(|part| part.contains(&at))
+    const TILED_FRAME: [std::ops::Range<usize>; 3] = [34..35, 248..783, 1147..1157];
+    let frame = if [TILED, TILED_STATEMENT].contains(&bundle) { &TILED_FRAME[..] } else { &FRAME };
+    place.ends_with("/signedTimestamp") && frame.iter().any(|part| part.contains(&at))
 }
 
 #[test]
 fn a_changed_byte_is_refused_all_over() {
     let root = root();
+    let staging_root = TrustedRoot::parse(STAGING_ROOT.as_bytes()).unwrap();
     let mut accepted = Vec::new();
     let mut count = 0;
-    for text in [BY_KEY, BY_CERTIFICATE, CERTIFIED] {
+    for text in [BY_KEY, BY_CERTIFICATE, CERTIFIED, TILED, TILED_STATEMENT] {
         let value: Value = serde_json::from_str(text).unwrap();
         let mut found = Vec::new();
         texts(&value, "", &mut found);
         for place in found.iter().filter(|place| !UNCOVERED.contains(&&place[..])) {
             let old = value.pointer(place).unwrap().as_str().unwrap();
             // Each takes several verifications of ECDSA, so not every place is tried.
-            for (at, new) in variants(old).into_iter().enumerate().step_by(17) {
+            let step = if [TILED, TILED_STATEMENT].contains(&text) { 34 } else { 17 };
+            for (at, new) in variants(old).into_iter().enumerate().step_by(step) {
                 let mut value = value.clone();
                 *value.pointer_mut(place).unwrap() = json!(new);
                 let changed = value.to_string();
                 let is_accepted = match text {
                     BY_KEY => by_key(&root, &changed, CONTENT).is_ok(),
+                    TILED | TILED_STATEMENT => by_tiled_log(&staging_root, &changed, TILED_CONTENT).is_ok(),
                     CERTIFIED => by_authority(&changed, ExpiredCertificates::Refuse, "2027").is_ok(),
                     _ => by_certificate(&root, &changed).is_ok(),
                 };
                 count += 1;
-                if is_accepted && !is_frame(place, at) {
+                if is_accepted && !is_frame(text, place, at) {
                     accepted.push(format!("{place} at {at}"));
                 }
             }

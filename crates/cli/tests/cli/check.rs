@@ -146,3 +146,25 @@ fn checksums_from_further_on_are_checked_with_the_same_seek() {
     home.run(["check", "SUMS"]).exits(1).says("a: FAILED");
     home.run(["sum", "--check", "--seek", "70", "SUMS"]).exits(0).says("a: OK");
 }
+
+#[test]
+fn a_list_is_checked_if_its_signature_of_any_format_verifies() {
+    let home = Home::new();
+    home.run(["keystore", "init"]).exits(0);
+    home.run(["keys", "create", "models", "--algorithm", "ecdsa-p256"]).exits(0);
+    home.write("a", "a");
+    let sums = home.run(["sum", "a"]).exits(0).stdout;
+    // `signify.rs` and `attested.rs` have the others.
+    for format in ["bulla", "minisign", "ssh", "sigstore", "jws"] {
+        home.write("SUMS", &sums);
+        home.run(["sign", "SUMS", "--format", format, "--output", format]).exits(0);
+        let check = ["check", "SUMS", "--signature", format];
+        home.run(check).exits(0).says("SUMS: OK").says("a: OK");
+        home.write("SUMS", format!("{sums}\n"));
+        let done = home.run(check).exits(1).says("SUMS: changed");
+        assert!(!done.stdout.contains("a: OK"), "{format}: {}", done.stdout);
+    }
+    home.write("SUMS", &sums);
+    home.run(["sign", "SUMS", "--format", "oms", "--key", "models", "--output", "oms"]).exits(0);
+    home.run(["check", "SUMS", "--signature", "oms"]).exits(1).says("it signs a model, not one file");
+}

@@ -14,10 +14,15 @@ use libfuzzer_sys::fuzz_target;
 const CONTENT: &[u8] = include_bytes!("../../tests/vectors/logged-key");
 const BUNDLE: &[u8] =
     include_bytes!("../../tests/vectors/signed-package-2.1.0-hb0f4dca_0.conda.sigstore.json");
+const TILED_CONTENT: &[u8] = include_bytes!("../../tests/vectors/tiled-log");
+const TILED: &[u8] = include_bytes!("../../tests/vectors/tiled-log.attested.sigstore.json");
 const MODEL: &[u8] = include_bytes!("../../tests/vectors/model.certified.sig");
 
 static ROOT: LazyLock<TrustedRoot> = LazyLock::new(|| {
     TrustedRoot::parse(include_bytes!("../../tests/vectors/trusted_root.json")).expect("it is one")
+});
+static STAGING: LazyLock<TrustedRoot> = LazyLock::new(|| {
+    TrustedRoot::parse(include_bytes!("../../tests/vectors/trusted_root_staging.json")).expect("it is one")
 });
 static AUTHORITIES: LazyLock<CertificateChain> = LazyLock::new(|| {
     CertificateChain::parse(include_bytes!("../../tests/vectors/authority.pem")).expect("it is one")
@@ -65,9 +70,28 @@ fn verify(bytes: &[u8], root: &TrustedRoot, authorities: &CertificateChain) {
     }
 }
 
+/// A bundle with an entry of a log of the second version.
+fn verify_tiled(bytes: &[u8]) {
+    let Ok(bundle) = SigstoreBundle::parse(bytes) else { return };
+    let mut hasher = ContentHasher::new(bundle.coverage());
+    hasher.update(TILED_CONTENT);
+    let covered = hasher.finish().expect("the content is short");
+    let covered = bundle.envelope().is_none().then_some(&covered[..]);
+    let wanted = WantedSigner {
+        identity: "jku@goto.fi".to_owned(),
+        issuer: "https://github.com/login/oauth".to_owned(),
+    };
+    if let Ok(evidence) = STAGING.verify_certificate(&bundle, &wanted, covered) {
+        let signed = SigstoreBundle::parse(TILED).expect("it is one");
+        assert!(bundle.envelope().is_none() || payload(&bundle) == payload(&signed));
+        assert!(evidence.log_entries > 0 && evidence.timestamps > 0 && evidence.time.is_some());
+    }
+}
+
 fuzz_target!(|bytes: &[u8]| {
     match bytes.split_first() {
         Some((b'b', bundle)) => verify(bundle, &ROOT, &AUTHORITIES),
+        Some((b's', bundle)) => verify_tiled(bundle),
         Some((b'r', root)) => {
             if let Ok(root) = TrustedRoot::parse(root) {
                 let bundle = SigstoreBundle::parse(BUNDLE).expect("it is one");

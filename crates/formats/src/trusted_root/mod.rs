@@ -26,7 +26,8 @@ use sha2::{Digest as _, Sha256};
 use sigstore_verify::trust_root::TrustedRoot as Root;
 use sigstore_verify::types::bundle::VerificationMaterialContent;
 use sigstore_verify::types::{
-    Artifact, ArtifactDigest, DerPublicKey, HashAlgorithm, SignatureContent, Statement,
+    Artifact, ArtifactDigest, DerPublicKey, HashAlgorithm, KindVersion, LogKeyId, SignatureContent,
+    Statement, TransparencyLogEntry,
 };
 use sigstore_verify::{
     CertificateError, Error, Policy, PublicKeyVerificationPolicy, TimestampError, TransparencyLogError,
@@ -51,7 +52,8 @@ const MAX_PARTS: usize = 64;
 /// The logs and authorities that a verifier trusts.
 pub struct TrustedRoot {
     verifier: Verifier,
-    has_logs: bool,
+    /// The ids of the transparency logs.
+    logs: Vec<LogKeyId>,
     has_certificate_logs: bool,
 }
 
@@ -66,7 +68,7 @@ pub struct WantedSigner {
 
 impl std::fmt::Debug for TrustedRoot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TrustedRoot").field("has_logs", &self.has_logs).finish_non_exhaustive()
+        f.debug_struct("TrustedRoot").field("logs", &self.logs).finish_non_exhaustive()
     }
 }
 
@@ -91,14 +93,14 @@ impl TrustedRoot {
         };
         Ok(Self {
             verifier: Verifier::new(&root).map_err(unusable)?,
-            has_logs: !root.tlogs.is_empty(),
+            logs: root.tlogs.iter().map(|log| log.log_id.key_id.clone()).collect(),
             has_certificate_logs: !root.ctlogs.is_empty(),
         })
     }
 
     /// Whether it names transparency logs. Then a bundle needs an entry of one of them.
     pub fn has_logs(&self) -> bool {
-        self.has_logs
+        !self.logs.is_empty()
     }
 
     /// Verifies what a bundle has beside its signature, which is one of `key`: each entry of a
@@ -123,9 +125,9 @@ impl TrustedRoot {
             EvidenceError::Invalid(reason.to_owned())
         })?;
         let policy = PublicKeyVerificationPolicy::new(DerPublicKey::new(der));
-        let policy = if self.has_logs { policy } else { policy.skip_tlog_unsafe() };
+        let policy = if self.has_logs() { policy } else { policy.skip_tlog_unsafe() };
         // Without logs and timestamps, there is nothing that could be verified.
-        if !self.has_logs && bundle.evidence_counts() == [0, 0] {
+        if !self.has_logs() && bundle.evidence_counts() == [0, 0] {
             return Ok(Evidence::default());
         }
         let result = self.verify(bundle, covered, &policy)?;
@@ -148,7 +150,7 @@ impl TrustedRoot {
             return Err(EvidenceError::WrongSigner(reason.to_owned()));
         }
         let mut policy = VerificationPolicy::new(wanted.identity.clone(), wanted.issuer.clone());
-        if !self.has_logs {
+        if !self.has_logs() {
             policy = policy.skip_tlog_unsafe();
         }
         if !self.has_certificate_logs {
@@ -175,15 +177,41 @@ impl TrustedRoot {
             let reason = format!("it has more than {MAX_PARTS} entries of logs, or timestamps");
             return Err(EvidenceError::Invalid(reason));
         }
-        // The library wants one proof among all entries.
-        if self.has_logs
-            && !entries.iter().all(|one| one.inclusion_proof.is_some() || one.inclusion_promise.is_some())
-        {
-            let reason = "an entry of a transparency log has neither a proof nor a promise of the log";
-            return Err(EvidenceError::Invalid(reason.to_owned()));
+        if self.has_logs() {
+            entries.iter().try_for_each(|entry| self.check_entry(entry))?;
         }
         let artifact = artifact(bundle, covered)?;
         self.verifier.verify(artifact, &bundle.bundle, policy).map_err(|error| refusal(&error))
+    }
+
+    /// What the library leaves out: it wants one proof among all entries, and passes over what an
+    /// entry says beside what its log signed.
+    fn check_entry(&self, entry: &TransparencyLogEntry) -> Result<(), EvidenceError> {
+        let refuse = |reason: &str| Err(EvidenceError::Invalid(reason.to_owned()));
+        if entry.inclusion_proof.is_none() && entry.inclusion_promise.is_none() {
+            return refuse("an entry of a transparency log has neither a proof nor a promise of the log");
+        }
+        if !self.logs.contains(&entry.log_id.key_id) {
+            return refuse("an entry is of a log that is not trusted");
+        }
+        let Some(proof) = &entry.inclusion_proof else { return Ok(()) };
+        let Some(checkpoint) = proof.checkpoint.checkpoint() else { return Ok(()) };
+        let id = entry.log_id.key_id.as_bytes();
+        if !checkpoint.signatures().iter().any(|one| id.starts_with(one.key_id.as_bytes())) {
+            return refuse("an entry names another log than its checkpoint");
+        }
+        // Logs of the second version sign no times, and only the checkpoint has the size and the
+        // root of the tree.
+        if entry.kind_version != KindVersion::HashedRekordV002 {
+            return Ok(());
+        }
+        if entry.integrated_time.is_some() {
+            return refuse("an entry has a time, which its log does not sign");
+        }
+        let agrees = proof.log_index == entry.log_index
+            && proof.tree_size == checkpoint.tree_size()
+            && proof.root_hash == *checkpoint.root_hash();
+        if agrees { Ok(()) } else { refuse("a log's proof says something else than its checkpoint") }
     }
 
     fn evidence(&self, bundle: &SigstoreBundle, result: &VerificationResult) -> Evidence {
@@ -191,7 +219,7 @@ impl TrustedRoot {
         let earliest = result.verified_timestamps().iter().min();
         let millis = earliest.and_then(|time| u64::try_from(time.as_millisecond()).ok());
         Evidence {
-            log_entries: if self.has_logs { log_entries } else { 0 },
+            log_entries: if self.has_logs() { log_entries } else { 0 },
             timestamps,
             time: millis.and_then(|millis| Timestamp::from_unix_millis(millis).ok()),
             certificate: None,
