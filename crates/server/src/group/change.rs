@@ -309,18 +309,20 @@ impl NodeState {
         for _ in 0..MAX_ROUNDS {
             let mut peers = self.peers.iter();
             let carried = peers.try_for_each(|peer| self.carry_change(peer, &mut session, &mut change));
-            if carried.is_ok() {
+            // A signature may have heard from another node that the change counts.
+            let has_moved = self.has_moved(&change)?;
+            if carried.is_ok() && !has_moved {
                 self.confirm_own(&session, &mut change)?;
             }
-            if let Some(failure) = change.failure() {
+            if let Some(failure) = change.failure().filter(|_| !has_moved) {
                 let _ = self.shares.note_withdrawn(&change);
                 let text = format!("the shares are not changed: {failure}; try again");
                 return Err(KmsError::new(Code::DeviceFailed, text));
             }
-            if self.holds_new_share(&change)? && self.settle(&change)? {
+            if has_moved || (self.holds_new_share(&change)? && self.settle(&change)?) {
                 // Whoever does not hear of it now asks later.
                 for peer in &self.peers {
-                    let messages = lines(change.messages());
+                    let messages = lines(&self.shares.holding(group)?.proof);
                     let _ = peer.call(&PeerRequest::Reshare { messages, wanted: Answer::Join });
                 }
                 return Ok(());
@@ -387,9 +389,17 @@ impl NodeState {
         }
         let next = session.new_share(&self.keys).map_err(|error| self.blame(error))?;
         let Some(next) = next else { return Ok(()) };
-        self.shares.prepare(change, &next)?;
+        if let Err(error) = self.shares.prepare(change, &next) {
+            return if self.has_moved(change)? { Ok(()) } else { Err(error) };
+        }
         let mine = confirm(&self.keys, &next);
         mine.and_then(|mine| change.receive(&mine)).map_err(|error| self.blame(error)).map(drop)
+    }
+
+    /// Whether this node's share is the one of the change.
+    fn has_moved(&self, change: &Handover) -> Result<bool> {
+        let share = self.shares.find(change.group_id())?;
+        Ok(share.is_some_and(|share| share.proposal().opens() == Some(change.session())))
     }
 
     fn holds_new_share(&self, change: &Handover) -> Result<bool> {
