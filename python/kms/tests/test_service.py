@@ -86,7 +86,8 @@ def test_a_key_is_used_with_approvals() -> None:
         Approver(name, key.public_key().public_bytes_raw()) for name, key in (("ann", anns), ("bob", bobs))
     )
     rule = ApprovalRule(2, approvers, timedelta(hours=1))
-    # The BLAKE3 digest of the message. The signed request has characters that JSON may write in two ways.
+    # The BLAKE3 digest of the message. The signed request has characters that JSON may write in two
+    # ways.
     message, digest = b"hello", "ea8f163db38682925e4491c5e58d4bb3506ef8c14eb78a86e908c5624a67200f"
     subject = ApprovalSubject("sign", digest, len(message), "é&.txt")
 

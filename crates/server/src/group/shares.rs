@@ -6,6 +6,7 @@
 //! place. Each step is one write that is whole or not there, so a node that was killed knows
 //! afterwards what it had promised.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -300,29 +301,33 @@ impl ShareFolder {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads what there is of a key, and ends what a killed process had begun.
     fn load<'a>(&self, open: &'a mut HashMap<SessionId, Holding>, group: SessionId) -> Result<&'a Holding> {
-        if !open.contains_key(&group) {
-            let mut holding = self.read_holding(group)?;
-            let epoch = holding.share.as_ref().map(|share| share.epoch());
-            let proven = holding.proof.first().and_then(Message::opens);
-            let proven = proven.filter(|session| holding.next.contains_key(session));
-            if holding.next.values().any(|next| epoch.is_some_and(|epoch| epoch >= next.epoch())) {
-                // The share is in place, and what led to it is still there.
-                self.end_changes(group)?;
-                holding = self.read_holding(group)?;
-            } else if let Some(session) = proven {
-                self.finish_commit(group, session)?;
-                holding = self.read_holding(group)?;
-            }
-            // A proof of another change than that of the share proves nothing.
-            let proposal = holding.share.as_ref().map(|share| share.proposal().clone());
-            if holding.proof.first() != proposal.as_ref() {
-                holding.proof.clear();
-            }
-            open.insert(group, holding);
+        Ok(match open.entry(group) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => unknown.insert(self.recover(group)?),
+        })
+    }
+
+    /// Reads what there is of a key, and ends what a killed process had begun.
+    fn recover(&self, group: SessionId) -> Result<Holding> {
+        let mut holding = self.read_holding(group)?;
+        let epoch = holding.share.as_ref().map(|share| share.epoch());
+        let proven = holding.proof.first().and_then(Message::opens);
+        let proven = proven.filter(|session| holding.next.contains_key(session));
+        if holding.next.values().any(|next| epoch.is_some_and(|epoch| epoch >= next.epoch())) {
+            // The share is in place, and what led to it is still there.
+            self.end_changes(group)?;
+            holding = self.read_holding(group)?;
+        } else if let Some(session) = proven {
+            self.finish_commit(group, session)?;
+            holding = self.read_holding(group)?;
         }
-        Ok(&open[&group])
+        // A proof of another change than that of the share proves nothing.
+        let proposal = holding.share.as_ref().map(|share| share.proposal().clone());
+        if holding.proof.first() != proposal.as_ref() {
+            holding.proof.clear();
+        }
+        Ok(holding)
     }
 
     fn read_holding(&self, group: SessionId) -> Result<Holding> {

@@ -4,9 +4,7 @@
 
 use std::sync::{LazyLock, Mutex};
 
-use bulla_threshold::{
-    Card, Group, Handover, KeyGeneration, KeyShare, Message, ParticipantKeys, Resharing,
-};
+use bulla_threshold::{Card, Group, Handover, KeyGeneration, KeyShare, Message, ParticipantKeys, Resharing};
 use libfuzzer_sys::fuzz_target;
 
 /// A key generation, to which every message is given.
