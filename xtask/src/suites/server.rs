@@ -257,7 +257,10 @@ fn java(context: &Context, folder: &Path, service: &Serving, bulla: &Path) -> Re
     let mut maven = Command::new("mvn");
     maven.args(["--batch-mode", "--no-transfer-progress", "test"]).current_dir(folder);
     maven.arg(format!("-Dbuild.folder={}", context.target.join("java-clients").display()));
-    let said = quiet(service.named_in(&mut maven).env("BULLA", bulla))?;
+    let output = service.named_in(&mut maven).env("BULLA", bulla).stdin(Stdio::null()).output()?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    // Maven says on its standard output why it failed.
+    ensure!(output.status.success(), "mvn failed ({})\n{said}", output.status);
     let passed = said.rsplit_once("Tests run: ").and_then(|(_, text)| text.split(',').next()?.parse().ok());
     ensure!(passed.is_some_and(|passed: u32| passed >= 23), "only {passed:?} tests passed");
     Ok(())
