@@ -127,7 +127,7 @@ impl NodeState {
         if let Some(next) = holding.confirmed(change.session()) {
             return Ok(lines([&self.confirm_change(&mut change, next)?]));
         }
-        if change.holders().card(&self.name).is_none() && wanted == Answer::Settle {
+        if !self.is_holder(&change) && wanted == Answer::Settle {
             return Ok(Vec::new());
         }
         // A part of its own that this process does not know is one of a process that was killed.
@@ -516,12 +516,17 @@ impl NodeState {
         Ok(())
     }
 
+    /// Whether the change gives this node a share. A node that lost its keys is not the one that
+    /// had them: its word would be signed by another card than that of the change.
+    fn is_holder(&self, change: &Handover) -> bool {
+        change.holders().card(&self.name).is_some_and(|card| *card == self.keys.card())
+    }
+
     /// This node's own word on a change that somebody else, or an earlier process, began.
     fn say_own(&self, change: &mut Handover) -> Result<()> {
         let holding = self.shares.holding(change.group_id())?;
         let opening = change.messages().next().expect("the opening is the first").clone();
-        if change.holders().card(&self.name).is_none()
-            || holding.share.as_ref().is_some_and(|share| share.proposal() == &opening)
+        if !self.is_holder(change) || holding.share.as_ref().is_some_and(|share| share.proposal() == &opening)
         {
             return Ok(());
         }
