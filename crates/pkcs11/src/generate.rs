@@ -17,6 +17,22 @@ const PURPOSE_WITH_ID: &str = "pkcs11-";
 /// The longest `CKA_ID` for which a purpose has room.
 const MAX_ID_LEN: usize = 35;
 
+/// The curve that a template of a public key names, if the mechanism makes keys of it.
+///
+/// # Errors
+/// `CKR_TEMPLATE_INCOMPLETE`; `CKR_CURVE_NOT_SUPPORTED`.
+pub(crate) fn curve(mechanism: CK_MECHANISM_TYPE, public: &Template<'_>) -> Result<Algorithm> {
+    let parameters = public.get(CKA_EC_PARAMS).ok_or(Failure(CKR_TEMPLATE_INCOMPLETE))?;
+    let algorithm = algorithm_of_curve(parameters).ok_or(Failure(CKR_CURVE_NOT_SUPPORTED))?;
+    let expected = match algorithm {
+        Algorithm::Ed25519 => CKM_EC_EDWARDS_KEY_PAIR_GEN,
+        Algorithm::X25519 => CKM_EC_MONTGOMERY_KEY_PAIR_GEN,
+        _ => CKM_EC_KEY_PAIR_GEN,
+    };
+    require(mechanism == expected, CKR_CURVE_NOT_SUPPORTED)?;
+    Ok(algorithm)
+}
+
 /// What a program asks for with `C_GenerateKeyPair`.
 ///
 /// # Errors
@@ -26,15 +42,7 @@ pub(crate) fn key_pair(mechanism: &Mechanism, public: &[Attribute], private: &[A
     let algorithm = match mechanism.kind {
         CKM_RSA_PKCS_KEY_PAIR_GEN => rsa(&public)?,
         CKM_EC_KEY_PAIR_GEN | CKM_EC_EDWARDS_KEY_PAIR_GEN | CKM_EC_MONTGOMERY_KEY_PAIR_GEN => {
-            let parameters = public.get(CKA_EC_PARAMS).ok_or(Failure(CKR_TEMPLATE_INCOMPLETE))?;
-            let algorithm = algorithm_of_curve(parameters).ok_or(Failure(CKR_CURVE_NOT_SUPPORTED))?;
-            let expected = match algorithm {
-                Algorithm::Ed25519 => CKM_EC_EDWARDS_KEY_PAIR_GEN,
-                Algorithm::X25519 => CKM_EC_MONTGOMERY_KEY_PAIR_GEN,
-                _ => CKM_EC_KEY_PAIR_GEN,
-            };
-            require(mechanism.kind == expected, CKR_CURVE_NOT_SUPPORTED)?;
-            for_use(algorithm, &private)?
+            for_use(curve(mechanism.kind, &public)?, &private)?
         }
         _ => return fail(CKR_MECHANISM_INVALID),
     };

@@ -9,6 +9,7 @@ use zeroize::Zeroizing;
 
 use crate::attributes::{Attribute, Template};
 use crate::error::{Failure, Result, fail, require};
+use crate::generate;
 use crate::mechanism::{Mechanism, Parameters};
 use crate::object::{KeyOfObject, Object};
 use crate::public::{algorithm_of_curve, describe, key_type, of_template, public_key_of};
@@ -64,14 +65,7 @@ pub(crate) fn generate_pair(
             Ok([made.rsa_public(key.to_public_key())?, made.rsa_private(key)?])
         }
         CKM_EC_KEY_PAIR_GEN | CKM_EC_EDWARDS_KEY_PAIR_GEN | CKM_EC_MONTGOMERY_KEY_PAIR_GEN => {
-            let parameters = Template(public).get(CKA_EC_PARAMS).ok_or(Failure(CKR_TEMPLATE_INCOMPLETE))?;
-            let algorithm = algorithm_of_curve(parameters).ok_or(Failure(CKR_CURVE_NOT_SUPPORTED))?;
-            let expected = match algorithm {
-                Algorithm::Ed25519 => CKM_EC_EDWARDS_KEY_PAIR_GEN,
-                Algorithm::X25519 => CKM_EC_MONTGOMERY_KEY_PAIR_GEN,
-                _ => CKM_EC_KEY_PAIR_GEN,
-            };
-            require(mechanism.kind == expected, CKR_CURVE_NOT_SUPPORTED)?;
+            let algorithm = generate::curve(mechanism.kind, &Template(public))?;
             let value = session_curve::generate(algorithm)?;
             let private = made.curve_private(algorithm, &value)?;
             Ok([made.curve_public(&private)?, private])

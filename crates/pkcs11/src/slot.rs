@@ -194,7 +194,7 @@ impl Slot {
     ///
     /// # Errors
     /// `CKR_USER_NOT_LOGGED_IN` for a private one before the login; `CKR_ATTRIBUTE_VALUE_INVALID`
-    /// for a key that asks for a PIN where there is none.
+    /// for a key that wants a PIN at each use, in a slot without a PIN.
     pub(crate) fn add<const N: usize>(&self, objects: [Object; N]) -> Result<[CK_OBJECT_HANDLE; N]> {
         let mut state = self.state();
         for object in &objects {

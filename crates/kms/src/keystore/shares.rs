@@ -1,5 +1,5 @@
-//! Keys that several machines have together: new shares of them, and what is known of who holds
-//! them.
+//! Keys that several machines have together: who holds the shares, how they get new ones, and how
+//! a lost one is repaired.
 
 use super::Keystore;
 use super::index::Index;

@@ -11,8 +11,8 @@ use axum::http::StatusCode;
 use bulla_kms::approval::{ApprovalRule, KeyUse};
 use bulla_kms::token::TokenOperation;
 use bulla_kms::{
-    Algorithm, Attestation, KeyChange, KeyDerivation, KeyId, KeyState, Name, NewKey, Origin, RotationPolicy,
-    Timestamp, VersionState,
+    Algorithm, Attestation, KeyChange, KeyDerivation, KeyId, KeyState, Keystore, Name, NewKey, Origin,
+    RotationPolicy, Timestamp, VersionState,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -235,13 +235,7 @@ async fn refresh_shares(
     Path(key): Path<String>,
     _: BodyBytes,
 ) -> Result<Json<KeyView>> {
-    let key = resolve_key(&caller, &key, TokenOperation::Rotate)?;
-    let key_id = key.as_ref().key_id().clone();
-    let refreshed = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
-        keystore.refresh_shares(&key_id)?;
-        keystore.attest(&key_id)
-    });
-    Ok(Json((&refreshed.await?).into()))
+    change_shares(&worker, &caller, &key, |keystore, key_id| keystore.refresh_shares(key_id)).await
 }
 
 /// Repair the shares that this node has lost, with the help of the others.
@@ -256,13 +250,23 @@ async fn repair_shares(
     Path(key): Path<String>,
     _: BodyBytes,
 ) -> Result<Json<KeyView>> {
-    let key = resolve_key(&caller, &key, TokenOperation::Rotate)?;
+    change_shares(&worker, &caller, &key, |keystore, key_id| keystore.repair_shares(key_id)).await
+}
+
+/// Changes the shares of a key, and reads it.
+async fn change_shares(
+    worker: &Worker,
+    caller: &Caller,
+    key: &str,
+    change: fn(&Keystore, &KeyId) -> bulla_kms::Result<()>,
+) -> Result<Json<KeyView>> {
+    let key = resolve_key(caller, key, TokenOperation::Rotate)?;
     let key_id = key.as_ref().key_id().clone();
-    let repaired = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
-        keystore.repair_shares(&key_id)?;
+    let changed = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
+        change(keystore, &key_id)?;
         keystore.attest(&key_id)
     });
-    Ok(Json((&repaired.await?).into()))
+    Ok(Json((&changed.await?).into()))
 }
 
 /// Changes to a key. What is absent stays as it is.

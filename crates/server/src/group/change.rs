@@ -258,8 +258,8 @@ impl NodeState {
         keystore.record_shares(operation, &version, message.as_bytes(), run).map_err(not_permitted)
     }
 
-    /// Whether all holders have confirmed, as far as this node's settings still name them: a node
-    /// that is gone for good, and was taken out of the settings, is not waited for.
+    /// Whether all holders have confirmed whom this node's settings still name. Operators take a
+    /// node out of the settings when it is gone for good, and then nobody waits for it.
     fn counts(&self, change: &Handover) -> bool {
         let missing = change.missing();
         let is_named = |name: &Name| *name == self.name || self.peers.iter().any(|peer| peer.name == *name);

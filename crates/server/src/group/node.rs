@@ -19,8 +19,8 @@ use rustls::ServerConfig;
 use super::backend::GroupBackend;
 use super::change::Changes;
 use super::channel::{Incoming, NodeCertificate, PinnedNodes};
+use super::fail_points::FailPoints;
 use super::generation::Generations;
-use super::lifeline::Lifeline;
 use super::peer::{Peer, Standing};
 use super::repair::Repairs;
 use super::shares::ShareFolder;
@@ -56,7 +56,7 @@ pub(super) struct NodeState {
     pub(super) counters: Counters,
     /// Where the choice of signers begins next.
     pub(super) turn: AtomicUsize,
-    pub(super) lifeline: Arc<Lifeline>,
+    pub(super) fail_points: Arc<FailPoints>,
     address: SocketAddr,
     keystore: Mutex<Weak<Keystore>>,
     /// The nonces that are ready for each peer.
@@ -85,20 +85,26 @@ impl GroupNode {
     /// The folder, the certificate or the key cannot be read; the address is taken.
     pub fn start(config: &GroupConfig) -> Result<Self> {
         let certificate = NodeCertificate::read(&config.certificate, &config.key)?;
-        let lifeline = Arc::new(Lifeline::default());
+        let fail_points = Arc::new(FailPoints::default());
         let mut pinned = Vec::new();
         let mut peers = Vec::new();
         for peer in &config.peer {
             let digest = group_digest(&peer.certificate_sha256)
                 .ok_or_else(|| KmsError::new(Code::InvalidArgument, "[group]: a digest is malformed"))?;
             let tls = certificate.client(PinnedNodes::new([(digest, peer.name.clone())]))?;
-            let lifeline = Arc::clone(&lifeline);
-            peers.push(Peer::new(peer.name.clone(), peer.address.clone(), tls, config.timeout(), lifeline));
+            let fail_points = Arc::clone(&fail_points);
+            peers.push(Peer::new(
+                peer.name.clone(),
+                peer.address.clone(),
+                tls,
+                config.timeout(),
+                fail_points,
+            ));
             pinned.push((digest, peer.name.clone()));
         }
         let pinned = PinnedNodes::new(pinned);
         let tls = certificate.server(pinned.clone())?;
-        let shares = ShareFolder::open(&config.folder, Arc::clone(&lifeline))?;
+        let shares = ShareFolder::open(&config.folder, Arc::clone(&fail_points))?;
         let keys = shares.identity(&config.name)?;
         let cannot_listen = |error: std::io::Error| {
             KmsError::io(format!("[group]: cannot listen on {}", config.listen), error)
@@ -117,7 +123,7 @@ impl GroupNode {
             changing: Mutex::default(),
             counters: Counters::default(),
             turn: AtomicUsize::new(0),
-            lifeline,
+            fail_points,
             address,
             keystore: Mutex::default(),
             stocks: Mutex::default(),
@@ -225,12 +231,12 @@ fn serve(
     loop {
         let frame = connection.receive()?;
         let Some(state) = node.upgrade() else { return Ok(()) };
-        state.lifeline.step()?;
+        state.fail_points.step()?;
         let reply = match serde_json::from_slice(&frame) {
             Ok(request) => state.answer(&peer, request),
             Err(error) => PeerReply::Refused(Refusal::new(RefusalReason::Malformed, error.to_string())),
         };
-        state.lifeline.step()?;
+        state.fail_points.step()?;
         drop(state);
         connection.send(&serde_json::to_vec(&reply)?, Instant::now() + SEND_TIMEOUT)?;
     }

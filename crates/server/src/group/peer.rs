@@ -11,7 +11,7 @@ use bulla_threshold::{MAX_READY_NONCES, ReadyNonce, SessionId};
 use rustls::ClientConfig;
 
 use super::channel::Outgoing;
-use super::lifeline::Lifeline;
+use super::fail_points::FailPoints;
 use super::wire::{PeerReply, PeerRequest};
 
 /// For how long a node that sent something wrong is left out.
@@ -38,7 +38,7 @@ pub(super) struct Peer {
     address: String,
     tls: Arc<ClientConfig>,
     timeout: Duration,
-    lifeline: Arc<Lifeline>,
+    fail_points: Arc<FailPoints>,
     idle: Mutex<Vec<Outgoing>>,
     standing: Mutex<Standing>,
     /// By the shares whose nonces they are.
@@ -65,14 +65,14 @@ impl Peer {
         address: String,
         tls: Arc<ClientConfig>,
         timeout: Duration,
-        lifeline: Arc<Lifeline>,
+        fail_points: Arc<FailPoints>,
     ) -> Self {
         Self {
             name,
             address,
             tls,
             timeout,
-            lifeline,
+            fail_points,
             idle: Mutex::default(),
             standing: Mutex::new(Standing::Answering),
             ready: Mutex::default(),
@@ -141,7 +141,7 @@ impl Peer {
 
     fn begin_within(&self, request: &PeerRequest, timeout: Duration) -> io::Result<PendingReply<'_>> {
         let frame = serde_json::to_vec(request).map_err(io::Error::other)?;
-        self.lifeline.step()?;
+        self.fail_points.step()?;
         let deadline = Instant::now() + timeout;
         self.send(frame, deadline).inspect_err(|error| self.note_silence(error))
     }

@@ -19,7 +19,7 @@ use bulla_kms::{Code, KeyFile, KmsError, Name, Result};
 use bulla_threshold::{Handover, KeyShare, Message, ParticipantKeys, SessionId, ThresholdError};
 use zeroize::Zeroizing;
 
-use super::lifeline::Lifeline;
+use super::fail_points::FailPoints;
 
 const KEY_FILE: &str = "node.key";
 const IDENTITY: &str = "identity";
@@ -79,7 +79,7 @@ impl Holding {
 pub(super) struct ShareFolder {
     path: PathBuf,
     key: KeyFileProvider,
-    lifeline: Arc<Lifeline>,
+    fail_points: Arc<FailPoints>,
     /// What was read. Whoever changes files has the lock.
     open: Mutex<HashMap<SessionId, Holding>>,
 }
@@ -89,7 +89,7 @@ impl ShareFolder {
     ///
     /// # Errors
     /// It has shares and no key file; errors of the disk.
-    pub(super) fn open(path: &Path, lifeline: Arc<Lifeline>) -> Result<Self> {
+    pub(super) fn open(path: &Path, fail_points: Arc<FailPoints>) -> Result<Self> {
         let mut options = fs::DirBuilder::new();
         options.recursive(true);
         #[cfg(unix)]
@@ -108,7 +108,7 @@ impl ShareFolder {
             KeyFile::create(&key_file)?;
         }
         let key = KeyFileProvider::new(&key_file);
-        Ok(Self { path: path.to_owned(), key, lifeline, open: Mutex::default() })
+        Ok(Self { path: path.to_owned(), key, fail_points, open: Mutex::default() })
     }
 
     /// The keys by which the others know this node. They are made once.
@@ -277,7 +277,7 @@ impl ShareFolder {
         self.remove(group, WITHDRAWN)
     }
 
-    /// The changes of which there are shares.
+    /// The changes for which this node has prepared a new share.
     fn sessions(&self, group: SessionId) -> Result<Vec<SessionId>> {
         let entries = fs::read_dir(&self.path).map_err(|error| failed("read", &self.path, error))?;
         let prefix = format!("{group}.");
@@ -361,7 +361,7 @@ impl ShareFolder {
         let old = fs::OpenOptions::new().write(true).open(&path).ok();
         self.write(&file(group, SHARE), secret)?;
         if let Some(mut old) = old {
-            self.lifeline
+            self.fail_points
                 .step()
                 .and_then(|()| wipe(&mut old))
                 .map_err(|error| failed("wipe", &path, error))?;
@@ -372,12 +372,12 @@ impl ShareFolder {
     fn remove(&self, group: SessionId, kind: &str) -> Result<()> {
         let path = self.path.join(file(group, kind));
         let remove = || {
-            self.lifeline.step()?;
+            self.fail_points.step()?;
             let mut removed = match fs::OpenOptions::new().write(true).open(&path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
                 opened => opened?,
             };
-            // Not before it is gone: a file that is wiped in part would be a damaged one.
+            // Remove the name first: a file that is overwritten in part would look damaged.
             fs::remove_file(&path)?;
             sync_folder(&self.path)?;
             wipe(&mut removed)
@@ -402,7 +402,7 @@ impl ShareFolder {
         let path = self.path.join(name);
         let encrypted = encrypt(secret, &[&self.key], &context(name))?;
         let write = || {
-            self.lifeline.step()?;
+            self.fail_points.step()?;
             let mut file = AtomicFile::create(&self.path, Visibility::OwnerOnly)?;
             io::Write::write_all(file.file()?, &encrypted)?;
             file.persist(&path, IfExists::Replace)?;

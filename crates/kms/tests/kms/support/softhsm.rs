@@ -18,7 +18,7 @@ pub(crate) const LABEL: &str = "bulla test";
 pub(crate) const PIN: &str = "a pin of 14 ch";
 
 /// How often SoftHSM 2.6.1 may die in a test: it does so now and then when several threads use it,
-/// and when the process ends (its issues 635 and 688). The failure of a test is none of these.
+/// and when the process ends (its issues 635 and 688). A test that fails is not repeated.
 const ATTEMPTS: usize = 3;
 
 const FOLDER: &str = "BULLA_KMS_TEST_SOFTHSM";

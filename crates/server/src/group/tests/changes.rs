@@ -6,7 +6,7 @@ use bulla_threshold::{
     withdraw,
 };
 
-use super::super::lifeline::Lifeline;
+use super::super::fail_points::FailPoints;
 use super::super::shares::ShareFolder;
 
 use super::*;
@@ -225,7 +225,7 @@ fn change_of(keys: &[ParticipantKeys; 2], shares: &[Arc<KeyShare>; 2]) -> (Messa
 #[test]
 fn a_confirmed_share_is_a_promise_and_follows_the_proof_whatever_somebody_else_said() {
     let folder = tempfile::tempdir().unwrap();
-    let open = || ShareFolder::open(folder.path(), Arc::new(Lifeline::default())).unwrap();
+    let open = || ShareFolder::open(folder.path(), Arc::new(FailPoints::default())).unwrap();
     let (keys, old) = two_with_shares();
     let group = old[0].group_id();
     open().keep(&old[0]).unwrap();
@@ -256,7 +256,7 @@ fn a_confirmed_share_is_a_promise_and_follows_the_proof_whatever_somebody_else_s
     let shares = open();
     shares.commit(&first).unwrap();
     assert_eq!(shares.find(group).unwrap().unwrap().shares_id(), new[0].shares_id());
-    assert!(shares.unsettled().is_empty(), "what was left of other changes is gone");
+    assert!(shares.unsettled().is_empty(), "no share of another change is left");
     shares.commit(&first).unwrap();
     let again = open().holding(group).unwrap();
     assert_eq!(again.share.unwrap().to_secret_bytes(), new[0].to_secret_bytes());
@@ -266,11 +266,11 @@ fn a_confirmed_share_is_a_promise_and_follows_the_proof_whatever_somebody_else_s
 #[test]
 fn an_old_share_is_wiped_and_no_file_has_it() {
     let folder = tempfile::tempdir().unwrap();
-    let shares = ShareFolder::open(folder.path(), Arc::new(Lifeline::default())).unwrap();
+    let shares = ShareFolder::open(folder.path(), Arc::new(FailPoints::default())).unwrap();
     let (keys, old) = two_with_shares();
     shares.keep(&old[0]).unwrap();
     let path = folder.path().join(format!("{}.share", old[0].group_id()));
-    // The file stays readable for whoever has it open, as its blocks do for whoever has the disk.
+    // An open file can still be read after its name is removed, as can its blocks on the disk.
     let mut opened = fs::File::open(&path).unwrap();
     let (opening, new) = change_of(&keys, &old);
     let mut change = Handover::of(&opening).unwrap();
@@ -296,10 +296,10 @@ fn kills_at_every_step(victim: usize) {
     let mut three = Three::start();
     for steps in 0.. {
         let before = three.epoch(0);
-        let lifeline = Arc::clone(&three.node(victim).0.lifeline);
-        lifeline.cut(Some(steps));
+        let fail_points = Arc::clone(&three.node(victim).0.fail_points);
+        fail_points.kill_after(Some(steps));
         let refreshed = three.refresh(1);
-        let left = lifeline.cut(Some(0)).unwrap();
+        let left = fail_points.kill_after(Some(0)).unwrap();
         // The others sign while it is dead, with old shares or with new ones.
         let other = 3 - victim;
         eventually(|| three.key(0).sign(MESSAGE).is_ok());
@@ -323,6 +323,35 @@ fn kills_at_every_step(victim: usize) {
             return;
         }
     }
+}
+
+/// Leaves a change open: the first node has confirmed it, and the second one has not.
+fn leave_a_change_open(three: &mut Three) {
+    for steps in 0.. {
+        three.node(1).0.fail_points.kill_after(Some(steps));
+        let refreshed = three.refresh(1);
+        three.end(1);
+        three.start_again(1);
+        let [first, second] = [0, 1].map(|number| three.node(number).0.shares.unsettled().len());
+        if (first, second) == (1, 0) {
+            return;
+        }
+        assert!(refreshed.is_err(), "no step is between the two confirmations");
+        three.refresh(0).unwrap();
+    }
+}
+
+#[test]
+fn a_change_ends_although_a_node_has_lost_the_keys_that_it_names() {
+    let mut three = Three::start();
+    leave_a_change_open(&mut three);
+    let before = three.epoch(0);
+    three.end(2);
+    fs::remove_dir_all(&three.configs[2].folder).unwrap();
+    three.start_again(2);
+    three.repair(2).unwrap();
+    three.refresh(0).unwrap();
+    assert_eq!(three.is_settled(&[0, 1, 2]), before + 1);
 }
 
 #[test]

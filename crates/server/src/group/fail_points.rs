@@ -1,19 +1,19 @@
-//! The steps of a node that others can see: writes and messages. A test ends the node before one of
-//! them, as a kill would.
+//! Fail points: the steps of a node that others can see, which are its writes and messages. A test
+//! kills the node before one of them.
 
 use std::io;
 
-/// Counts steps, in tests. A node in use never ends by it.
+/// Counts steps, in tests. Outside of tests, it does nothing.
 #[derive(Debug, Default)]
-pub(super) struct Lifeline {
+pub(super) struct FailPoints {
     /// How many steps are left. None counts nothing.
     #[cfg(test)]
     left: std::sync::Mutex<Option<usize>>,
 }
 
-impl Lifeline {
+impl FailPoints {
     /// # Errors
-    /// The node is dead: it writes and says nothing any more.
+    /// A test has killed the node: it writes and says nothing any more.
     pub(super) fn step(&self) -> io::Result<()> {
         #[cfg(test)]
         if let Some(left) = &mut *self.left.lock().expect("no panic") {
@@ -22,9 +22,9 @@ impl Lifeline {
         Ok(())
     }
 
-    /// Lets the node live for this many steps. Returns how many were left before.
+    /// Kills the node after so many steps; never if it is None. Returns how many were left before.
     #[cfg(test)]
-    pub(super) fn cut(&self, steps: Option<usize>) -> Option<usize> {
+    pub(super) fn kill_after(&self, steps: Option<usize>) -> Option<usize> {
         std::mem::replace(&mut *self.left.lock().expect("no panic"), steps)
     }
 }
