@@ -287,8 +287,9 @@ pub fn policy(text: &str) {
         Ok(policy) => policy,
         Err(error) => return assert!(error.line <= text.split('\n').count(), "{error}"),
     };
-    let name = "fuzzer".parse().expect("it is a name");
-    let acl = crate::policy::Acl::new([(&name, policy.rules.as_slice())].into_iter());
+    let name: bulla_kms::Name = "fuzzer".parse().expect("it is a name");
+    let policy = (name.clone(), Arc::new(policy));
+    let acl = crate::policy::Acl::new(vec![policy.clone()]);
     let Some(decision) = acl.decision(path) else { return };
     let denial = format!("path {:?} {{\n  capabilities = [\"deny\"]\n}}\n", decision.pattern);
     // A pattern with other characters has another form in HCL than in Rust.
@@ -296,8 +297,7 @@ pub fn policy(text: &str) {
     if denial.rules.iter().any(|rule| rule.path() != decision.pattern) {
         return;
     }
-    let both = [(&name, policy.rules.as_slice()), (&name, denial.rules.as_slice())];
-    let acl = crate::policy::Acl::new(both.into_iter());
+    let acl = crate::policy::Acl::new(vec![policy, (name, Arc::new(denial))]);
     assert_eq!(acl.capabilities(path).words(), ["deny"], "{path} {text}");
 }
 

@@ -1,6 +1,6 @@
 //! A caller's rights, whichever credential proved them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use bulla_kms::token::{Rights, TOKEN_ROOT_PURPOSE, TokenOperation};
 use bulla_kms::{JWT_PURPOSE, KeyId, Name, Timestamp};
@@ -92,11 +92,17 @@ impl From<&Rights> for Authority {
             tenant: rights.tenant().clone(),
             operations: rights.operations().iter().collect(),
             keys: rights.keys().cloned(),
-            policies: rights.policies().to_vec(),
+            policies: rights.policies().iter().map(|names| each_once(names)).collect(),
             expires: Some(rights.expires()),
             can_mint_tokens: false,
         }
     }
+}
+
+/// The same names, each once: the holder of a token may have written one a thousand times.
+fn each_once(names: &[Name]) -> Vec<Name> {
+    let mut seen = HashSet::new();
+    names.iter().filter(|name| seen.insert(*name)).cloned().collect()
 }
 
 #[cfg(test)]

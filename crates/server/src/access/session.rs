@@ -1,6 +1,6 @@
 //! Callers whose credentials were verified, and the cache of their sessions.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bulla_kms::audit_log::Actor;
@@ -96,6 +96,20 @@ impl Session {
         if self.authority.has_expired(now) { Err(ApiError::forbidden()) } else { Ok(()) }
     }
 
+    /// About how many bytes it takes. The holder of a token can make others of it, without the
+    /// service, that name hundreds of keys or thousands of policies.
+    fn size(&self) -> usize {
+        /// With the memory around its parts.
+        const SESSION_LEN: usize = 512;
+        /// A key, or an id: its texts and its place in a list.
+        const ENTRY_LEN: usize = 192;
+        /// A policy: its name, and its place in two lists.
+        const NAME_LEN: usize = 96;
+        let Authority { keys, policies, .. } = &self.authority;
+        let entries = keys.as_ref().map_or(0, BTreeSet::len) + self.revocation_ids.len();
+        SESSION_LEN + ENTRY_LEN * entries + NAME_LEN * policies.iter().map(Vec::len).sum::<usize>()
+    }
+
     /// Counts so many requests.
     ///
     /// # Errors
@@ -119,6 +133,9 @@ pub(crate) type CredentialDigest = [u8; 32];
 /// The most sessions that are cached. A caller with more valid tokens only makes the service
 /// verify them again.
 const MAX_SESSIONS: usize = 65_536;
+/// The most bytes that they take, about: as much as so many tokens that name a few policies or no
+/// key.
+const MAX_SESSION_BYTES: usize = 64 << 20;
 
 /// Sessions by the digest of their credential, all of one epoch.
 #[derive(Debug, Default)]
@@ -127,6 +144,8 @@ pub(crate) struct SessionCache(Mutex<CachedSessions>);
 #[derive(Debug, Default)]
 struct CachedSessions {
     epoch: Epoch,
+    /// About how many bytes the sessions take.
+    bytes: usize,
     sessions: HashMap<CredentialDigest, Arc<Session>>,
 }
 
@@ -153,11 +172,17 @@ impl SessionCache {
         if cached.epoch > epoch {
             return session;
         }
-        if cached.epoch < epoch || cached.sessions.len() >= MAX_SESSIONS {
-            cached.sessions.clear();
-            cached.epoch = epoch;
+        if let Some(known) = cached.sessions.get(&digest).filter(|_| cached.epoch == epoch) {
+            return Arc::clone(known);
         }
-        Arc::clone(cached.sessions.entry(digest).or_insert(session))
+        let size = session.size();
+        let is_full = cached.sessions.len() >= MAX_SESSIONS || cached.bytes + size > MAX_SESSION_BYTES;
+        if cached.epoch < epoch || is_full {
+            *cached = CachedSessions { epoch, ..CachedSessions::default() };
+        }
+        cached.bytes += size;
+        cached.sessions.insert(digest, Arc::clone(&session));
+        session
     }
 }
 
@@ -215,5 +240,25 @@ mod tests {
             sessions.insert(digest, 0, session());
         }
         assert!(sessions.0.lock().unwrap().sessions.len() <= MAX_SESSIONS);
+    }
+
+    #[test]
+    fn sessions_that_name_much_take_the_room_of_many() {
+        let key = |number: u64| format!("a/b/ed25519/00000000-0000-7000-8000-{number:012x}").parse().unwrap();
+        let keys: BTreeSet<KeyId> = (0..200).map(key).collect();
+        let names: Vec<Name> = (0..3000).map(|number| format!("p{number}").parse().unwrap()).collect();
+        for (keys, policies) in [(Some(keys), Vec::new()), (None, vec![names])] {
+            let mut large = session();
+            (large.authority.keys, large.authority.policies) = (keys, policies);
+            let (sessions, most) = (SessionCache::default(), MAX_SESSION_BYTES / large.size());
+            assert!(most < MAX_SESSIONS / 20, "it takes more than twenty others");
+            for number in 0..2 * most as u64 {
+                let mut digest = [0; 32];
+                digest[..8].copy_from_slice(&number.to_le_bytes());
+                sessions.insert(digest, 0, large.at_mount(&"local".parse().unwrap()));
+            }
+            let remembered = sessions.0.lock().unwrap().sessions.len();
+            assert!((1..=most).contains(&remembered), "{remembered} of {most}");
+        }
     }
 }

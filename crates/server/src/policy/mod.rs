@@ -1,7 +1,7 @@
 //! Policies in Vault's language: which paths below `/v1` a token reaches, and for what.
 //!
 //! - [`Policy`] is the text of one, and what it says.
-//! - [`Acl`] are the rules of some of them together, with Vault's order of precedence.
+//! - [`Acl`] are some of them together, with Vault's order of precedence.
 //! - [`Endpoint`] says which operations a path needs. A token with policies never has others.
 //!
 //! `docs/policies.md` says what of the language there is.
@@ -13,11 +13,12 @@ mod syntax;
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use bulla_kms::{Code, KmsError, Name};
 
-pub(crate) use self::acl::Acl;
+use self::acl::RuleTable;
+pub(crate) use self::acl::{Acl, Decision};
 pub(crate) use self::endpoints::{Demand, Endpoint};
 pub(crate) use self::rule::{Capability, CapabilitySet, Permissions, Rule, read_rules};
 pub(crate) use self::syntax::PolicyError;
@@ -60,19 +61,24 @@ path "sys/wrapping/unwrap" {
 pub(crate) struct Policy {
     pub(crate) text: String,
     pub(crate) rules: Vec<Rule>,
+    table: RuleTable,
 }
 
 impl Policy {
     /// # Errors
     /// The text is no policy, or says what bulla cannot do.
     pub(crate) fn read(text: &str) -> Result<Self, PolicyError> {
-        Ok(Self { text: text.to_owned(), rules: read_rules(text)? })
+        let rules = read_rules(text)?;
+        let table = RuleTable::new(&rules);
+        Ok(Self { text: text.to_owned(), rules, table })
     }
 }
 
 /// The policy [`DEFAULT`], if the settings have none.
 pub(crate) fn default_policy() -> Arc<Policy> {
-    Arc::new(Policy::read(DEFAULT_TEXT).expect("the text is a policy"))
+    static POLICY: LazyLock<Arc<Policy>> =
+        LazyLock::new(|| Arc::new(Policy::read(DEFAULT_TEXT).expect("the text is a policy")));
+    Arc::clone(&POLICY)
 }
 
 /// These policies and [`DEFAULT`], which comes first.
@@ -129,9 +135,9 @@ mod tests {
     use super::*;
 
     fn acl(texts: &[&str]) -> Acl {
-        let policies: Vec<_> = texts.iter().map(|text| Policy::read(text).unwrap()).collect();
         let name: Name = "a".parse().unwrap();
-        Acl::new(policies.iter().map(|policy| (&name, policy.rules.as_slice())))
+        let policy = |text: &&str| (name.clone(), Arc::new(Policy::read(text).unwrap()));
+        Acl::new(texts.iter().map(policy).collect())
     }
 
     fn rule(path: &str, capabilities: &str) -> String {
@@ -235,7 +241,7 @@ mod tests {
             r#"{"path": [{"transit/sign/a": {"capabilities": ["update"], "allowed_parameters": {"input": []}}}]}"#,
         ] {
             let json = acl(&[text]);
-            let of = |acl: &Acl| acl.decision("transit/sign/a").unwrap().permissions.clone();
+            let of = |acl: &Acl| acl.decision("transit/sign/a").unwrap().permissions.into_owned();
             assert_eq!(of(&json), of(&hcl), "{text}");
         }
     }

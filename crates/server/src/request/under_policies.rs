@@ -131,7 +131,7 @@ impl Caller {
         let wrapping = parts.headers.get(WRAP_TTL).and_then(|value| seconds_of(value.to_str().ok()?));
         let mut about_parameters = Vec::new();
         for acl in &self.session.acls {
-            let permissions = &acl.decision(&path).ok_or_else(ApiError::forbidden)?.permissions;
+            let permissions = acl.decision(&path).ok_or_else(ApiError::forbidden)?.permissions;
             let has = |capability| permissions.capabilities.contains(capability);
             let has_sudo = !endpoint.is_some_and(Endpoint::needs_sudo) || has(Capability::Sudo);
             if !has(capability)
@@ -141,7 +141,7 @@ impl Caller {
                 return Err(ApiError::forbidden());
             }
             if permissions.is_about_parameters() {
-                about_parameters.push(permissions.clone());
+                about_parameters.push(permissions.into_owned());
             }
         }
         let rules = if about_parameters.is_empty() {

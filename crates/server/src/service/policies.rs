@@ -2,28 +2,20 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bulla_kms::token::TokenOperation;
 use bulla_kms::{Code, KmsError, Name};
 
 use crate::config::{Config, PolicyConfig};
-use crate::policy::{Acl, DEFAULT, Demand, Endpoint, Policy, Rule, default_policy, read_file};
+use crate::policy::{Acl, DEFAULT, Decision, Demand, Endpoint, Policy, Rule, default_policy, read_file};
 
 /// The policies of the settings.
 #[derive(Debug, Default)]
 pub(crate) struct Policies {
     /// By tenant and name.
     policies: HashMap<(Name, Name), Arc<Policy>>,
-    /// What some policies of a tenant permit together. Tokens share it.
-    acls: Mutex<AclsOfSets>,
 }
-
-/// By a tenant and the names of its policies.
-type AclsOfSets = HashMap<(Name, Vec<Name>), Arc<Acl>>;
-
-/// The most sets of policies that are remembered. The holder of a token may name any.
-const MAX_ACLS: usize = 1024;
 
 impl Policies {
     /// Reads the files of the settings, and checks that each role's policies are there.
@@ -75,24 +67,9 @@ impl Policies {
 
     /// What these policies permit together. One that is not there any more may have denied
     /// something, so then nothing is permitted.
-    pub(crate) fn acl(&self, tenant: &Name, names: &[Name]) -> Arc<Acl> {
-        let mut acls = self.acls.lock().unwrap_or_else(PoisonError::into_inner);
-        let set = (tenant.clone(), names.to_vec());
-        if let Some(known) = acls.get(&set) {
-            return Arc::clone(known);
-        }
-        if acls.len() >= MAX_ACLS {
-            acls.clear();
-        }
-        let acl = Arc::new(self.new_acl(tenant, names));
-        acls.insert(set, Arc::clone(&acl));
-        acl
-    }
-
-    fn new_acl(&self, tenant: &Name, names: &[Name]) -> Acl {
-        let found: Option<Vec<_>> = names.iter().map(|name| Some((name, self.get(tenant, name)?))).collect();
-        let found = found.unwrap_or_default();
-        Acl::new(found.iter().map(|(name, policy)| (*name, policy.rules.as_slice())))
+    pub(crate) fn acl(&self, tenant: &Name, names: &[Name]) -> Acl {
+        let found = names.iter().map(|name| Some((name.clone(), self.get(tenant, name)?)));
+        Acl::new(found.collect::<Option<_>>().unwrap_or_default())
     }
 
     /// The operations that some request could do which these policies permit.
@@ -192,8 +169,8 @@ pub fn explain_policies(
         let decision = acl.decision(path);
         Ok(PolicyDecision {
             policies: names.clone(),
-            pattern: decision.map(|decision| decision.pattern.clone()),
-            sources: decision.map_or_else(Vec::new, |decision| decision.sources.clone()),
+            pattern: decision.as_ref().map(|decision| decision.pattern.to_owned()),
+            sources: decision.as_ref().map_or_else(Vec::new, Decision::sources),
             capabilities: acl.capabilities(path).words(),
             has_conditions: decision.is_some_and(|decision| decision.permissions.has_conditions()),
         })

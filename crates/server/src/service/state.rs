@@ -25,7 +25,7 @@ use super::policies::Policies;
 use super::revocation_file::{RevocationFile, RevokedBy};
 use super::rows::ServiceRows;
 use crate::access::{
-    CredentialDigest, NodeCount, RateLimiter, RequestRate, Session, SessionCache, TenantQuotas,
+    Authority, CredentialDigest, NodeCount, RateLimiter, RequestRate, Session, SessionCache, TenantQuotas,
     TokenRateLimiters,
 };
 use crate::cluster::{ClusterListener, ClusterNode, Revocation};
@@ -597,11 +597,11 @@ impl Service {
         .parse()?;
         // The first block is the minted token. All tokens that are made from it share one rate.
         let limiter = ids.first().and_then(|minted| self.limiters.limiter_for(minted));
-        let policies = self.policies.load();
-        let acl = |names: &Vec<_>| policies.acl(rights.tenant(), names);
-        let acls = rights.policies().iter().map(acl).collect();
         let quota = self.quotas.load().of(rights.tenant());
-        let authority = (&rights).into();
+        let authority = Authority::from(&rights);
+        let policies = self.policies.load();
+        let acl = |names: &Vec<_>| Arc::new(policies.acl(rights.tenant(), names));
+        let acls = authority.policies.iter().map(acl).collect();
         Ok(Session { authority, home: None, actor, limiter, quota, revocation_ids: ids, acls })
     }
 }

@@ -155,6 +155,18 @@ fn a_child_has_some_policies_of_its_parent_and_never_more_rights() {
 }
 
 #[test]
+fn a_policy_that_a_token_names_a_thousand_times_counts_once() {
+    let (config, _folder) = with_policies(&[("all", &rule("transit/*", UPDATE))]);
+    let service = Service::start(keys(&["a"]), config);
+    let parent = minted(&service, &["all"]);
+    let names = ["default", "all"].repeat(500).into_iter().map(name).collect::<Vec<_>>();
+    let token = parent.attenuate(&TokenLimits::default().policies(names)).unwrap();
+    assert_eq!(sign(&service, &token, "a"), 200);
+    let own = service.get(Some(&token), "/v1/auth/token/lookup-self").ok()["data"]["policies"].clone();
+    assert_eq!(own, json!(["default", "all"]));
+}
+
+#[test]
 fn policies_bind_parameters_new_keys_and_the_time_of_wrapped_answers() {
     let typed = "capabilities = [\"update\"]\n  allowed_parameters = {\n    \"type\" = [\"ed25519\", \"ecdsa-*\"]\n  }\n  required_parameters = [\"type\"]";
     let no_context = "capabilities = [\"update\"]\n  denied_parameters = {\n    \"context\" = []\n  }";
