@@ -122,8 +122,19 @@ impl NewVaultToken<'_> {
     fn rights(&self, worker: &Worker, authority: &Authority) -> Result<ChildRights> {
         let TextList(named) = &self.policies;
         let named: Vec<_> = named.iter().map(Cow::as_ref).filter(|name| *name != DEFAULT).collect();
+        let none = || {
+            VaultError::invalid(
+                "bulla's policies are operations, such as `sign`, or those of the settings: name one",
+            )
+        };
+        let without_default = self.no_default_policy == Some(true);
         if self.policies.0.is_empty() {
-            let policies = authority.policies.last().cloned().unwrap_or_default();
+            let mut policies = authority.policies.last().cloned().unwrap_or_default();
+            policies.retain(|name| !without_default || name.as_str() != DEFAULT);
+            // Without any, the token would permit all that its parent does.
+            if policies.is_empty() && !authority.policies.is_empty() {
+                return Err(none());
+            }
             return Ok(ChildRights { operations: None, policies });
         }
         let (mut operations, mut policies) = (Vec::new(), Vec::new());
@@ -131,7 +142,12 @@ impl NewVaultToken<'_> {
             match name.parse::<TokenOperation>() {
                 Ok(operation) if authority.operations.contains(operation) => operations.push(operation),
                 Ok(_) => return Err(no_subset()),
-                Err(_) => policies.push(name.parse::<Name>().map_err(|_| no_subset())?),
+                Err(_) => {
+                    let policy = name.parse::<Name>().map_err(|_| no_subset())?;
+                    if !policies.contains(&policy) {
+                        policies.push(policy);
+                    }
+                }
             }
         }
         operations.sort_unstable();
@@ -148,16 +164,15 @@ impl NewVaultToken<'_> {
         if !policies.iter().all(is_known) {
             return Err(no_subset());
         }
-        if operations.is_empty() && (policies.is_empty() && authority.policies.is_empty()) {
-            return Err(VaultError::invalid(
-                "bulla's policies are operations, such as `sign`, or those of the settings: name one",
-            ));
+        if operations.is_empty() && policies.is_empty() && (without_default || authority.policies.is_empty())
+        {
+            return Err(none());
         }
         if !operations.is_empty() {
             let policies = authority.policies.last().cloned().unwrap_or_default();
             return Ok(ChildRights { operations: Some(operations), policies });
         }
-        if self.no_default_policy != Some(true) {
+        if !without_default {
             policies = with_default(policies);
         }
         let reached = worker.service.policies().operations(&authority.tenant, &policies);

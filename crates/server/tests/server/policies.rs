@@ -155,6 +155,27 @@ fn a_child_has_some_policies_of_its_parent_and_never_more_rights() {
 }
 
 #[test]
+fn a_child_without_policies_has_no_rights_and_not_those_of_its_parent() {
+    let text = rule("transit/*", UPDATE) + &rule("auth/token/create", UPDATE);
+    let (config, _folder) = with_policies(&[("all", &text)]);
+    let service = Service::start(keys(&["a"]), config);
+    let parent = minted(&service, &["all"]);
+    // OpenBao makes a token that permits nothing.
+    let nothing = json!({ "policies": ["default"], "no_default_policy": true });
+    let refused = created(&service, Some(&parent), &nothing);
+    assert_eq!(refused.status, 400, "{}", refused.text());
+    let plain = child(&service, &parent, &json!({ "no_default_policy": true }));
+    let own = service.get(Some(&parent), "/v1/auth/token/lookup-self").ok()["data"]["policies"].clone();
+    assert_eq!((own, sign(&service, &plain, "a")), (json!(["default", "all"]), 200));
+    // Nothing permits the look-up any more.
+    assert_eq!(service.get(Some(&plain), "/v1/auth/token/lookup-self").status, 403);
+    let twice = created(&service, Some(&parent), &json!({ "policies": ["all", "all", "default"] })).ok();
+    assert_eq!(twice["auth"]["policies"], json!(["default", "all"]));
+    let default = child(&service, &parent, &json!({ "policies": ["default"] }));
+    assert_eq!(created(&service, Some(&default), &json!({ "no_default_policy": true })).status, 403);
+}
+
+#[test]
 fn a_policy_that_a_token_names_a_thousand_times_counts_once() {
     let (config, _folder) = with_policies(&[("all", &rule("transit/*", UPDATE))]);
     let service = Service::start(keys(&["a"]), config);
