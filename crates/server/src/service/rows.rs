@@ -21,8 +21,12 @@ use crate::cluster::ClusterNode;
 
 /// The most rows of a folder. A caller can fill only the folders of its own tenant.
 const MAX_ROWS: usize = 10_000;
+/// The most rows of a folder for long rows.
+const MAX_LONG_ROWS: usize = 128;
 /// How often the rows of a folder that have ended are removed.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
+/// How often that is done at most when a folder is full: all of its rows are read for it.
+const FULL_SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 /// A row is kept a little longer than it counts: nodes' clocks differ.
 const GRACE: Duration = Duration::from_secs(60);
 
@@ -35,6 +39,8 @@ pub(crate) enum RowKind {
     SecretId,
     /// An answer that waits to be unwrapped. The folder is the tenant's.
     WrappedAnswer,
+    /// The same, if it is long: fewer of these wait.
+    LongWrappedAnswer,
     /// A JWT that was used. The folder is the issuer's.
     UsedJwt,
     /// A request for approval, by its id. The folder is the tenant's.
@@ -47,15 +53,27 @@ impl RowKind {
             Self::Token => "tokens",
             Self::SecretId => "secret-ids",
             Self::WrappedAnswer => "wrapped-answers",
+            Self::LongWrappedAnswer => "long-wrapped-answers",
             Self::UsedJwt => "used-jwts",
             Self::Approval => "approvals",
+        }
+    }
+
+    /// The most rows of a folder.
+    const fn max_rows(self) -> usize {
+        match self {
+            Self::LongWrappedAnswer => MAX_LONG_ROWS,
+            _ => MAX_ROWS,
         }
     }
 }
 
 /// A folder of rows: all of one kind and one owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RowFolder(String);
+pub(crate) struct RowFolder {
+    kind: RowKind,
+    name: String,
+}
 
 /// The digest that stands for an owner in the name of a folder.
 pub(crate) type OwnerDigest = [u8; 16];
@@ -68,7 +86,7 @@ impl RowFolder {
 
     /// The folder of the owner with a digest.
     pub(crate) fn by_digest(kind: RowKind, owner: OwnerDigest) -> Self {
-        Self(format!("rows/{}/{}", kind.as_str(), hex::encode(owner)))
+        Self { kind, name: format!("rows/{}/{}", kind.as_str(), hex::encode(owner)) }
     }
 
     pub(crate) fn owner_digest(keystore: &Keystore, owner: &str) -> OwnerDigest {
@@ -77,8 +95,8 @@ impl RowFolder {
     }
 
     fn row(&self, keystore: &Keystore, id: &str) -> String {
-        let digest = keystore.data_cipher().keyed_digest(format!("row\n{}\n{id}", self.0).as_bytes());
-        format!("{}/{}", self.0, hex::encode(&digest[..16]))
+        let digest = keystore.data_cipher().keyed_digest(format!("row\n{}\n{id}", self.name).as_bytes());
+        format!("{}/{}", self.name, hex::encode(&digest[..16]))
     }
 }
 
@@ -142,18 +160,13 @@ impl ServiceRows {
         content: &[u8],
         expires: Option<Timestamp>,
     ) -> Result<RowInsertion> {
-        self.sweep_now_and_then(keystore, folder)?;
+        // etcd removes rows by itself.
+        if !matches!(self.store, RowStore::Cluster(_)) {
+            self.sweep_now_and_then(keystore, folder, SWEEP_INTERVAL)?;
+        }
         let name = folder.row(keystore, id);
         let sealed = seal(keystore, &name, content, expires)?;
-        let mut rows = self.store.count(&folder.0)?;
-        if rows >= MAX_ROWS {
-            self.sweep(keystore, folder)?;
-            rows = self.store.count(&folder.0)?;
-        }
-        if rows >= MAX_ROWS {
-            let message = format!("there are {MAX_ROWS} of these already: use or revoke some, or wait");
-            return Err(KmsError::new(Code::Busy, message));
-        }
+        self.check_room(keystore, folder)?;
         if self.store.insert(&name, &sealed, expires)? {
             return Ok(RowInsertion::Added);
         }
@@ -167,6 +180,21 @@ impl ServiceRows {
                 Ok(if added { RowInsertion::Added } else { RowInsertion::Exists })
             }
         }
+    }
+
+    /// # Errors
+    /// [`Code::Busy`]: the folder has as many rows as it may. Those of the store.
+    fn check_room(&self, keystore: &Keystore, folder: &RowFolder) -> Result<()> {
+        let most = folder.kind.max_rows();
+        if self.store.count(&folder.name)? < most {
+            return Ok(());
+        }
+        self.sweep_now_and_then(keystore, folder, FULL_SWEEP_INTERVAL)?;
+        if self.store.count(&folder.name)? < most {
+            return Ok(());
+        }
+        let message = format!("there are {most} of these already: use or revoke some, or wait");
+        Err(KmsError::new(Code::Busy, message))
     }
 
     /// The row with an id, if it is there and has not ended. It waits for the disk, or for etcd.
@@ -191,7 +219,7 @@ impl ServiceRows {
     /// Those of [`ServiceRows::get`].
     pub(crate) fn all(&self, keystore: &Keystore, folder: &RowFolder) -> Result<Vec<ServiceRow>> {
         let mut rows = Vec::new();
-        for (name, sealed) in self.store.all(&folder.0)? {
+        for (name, sealed) in self.store.all(&folder.name)? {
             let row = open(keystore, name, sealed)?;
             if !has_ended(row.expires)? {
                 rows.push(row);
@@ -231,24 +259,20 @@ impl ServiceRows {
         Ok(true)
     }
 
-    fn sweep_now_and_then(&self, keystore: &Keystore, folder: &RowFolder) -> Result<()> {
-        // etcd removes rows by itself.
-        if matches!(self.store, RowStore::Cluster(_)) {
-            return Ok(());
-        }
+    fn sweep_now_and_then(&self, keystore: &Keystore, folder: &RowFolder, interval: Duration) -> Result<()> {
         {
             let mut swept = locked(&self.swept);
-            if swept.get(&folder.0).is_some_and(|at| at.elapsed() < SWEEP_INTERVAL) {
+            if swept.get(&folder.name).is_some_and(|at| at.elapsed() < interval) {
                 return Ok(());
             }
-            swept.insert(folder.0.clone(), Instant::now());
+            swept.insert(folder.name.clone(), Instant::now());
         }
         self.sweep(keystore, folder)
     }
 
     /// Removes the rows that have ended.
     fn sweep(&self, keystore: &Keystore, folder: &RowFolder) -> Result<()> {
-        for (name, sealed) in self.store.all(&folder.0)? {
+        for (name, sealed) in self.store.all(&folder.name)? {
             let row = open(keystore, name, sealed)?;
             if has_ended(row.expires)? {
                 self.store.replace(&row.name, &row.sealed, None)?;
@@ -481,11 +505,11 @@ mod tests {
             assert_eq!(content(rows, keystore, folder, "x"), Some(b"2".to_vec()));
             rows.insert(keystore, folder, "y", b"3", after(0)).unwrap();
             assert_eq!(
-                (rows.all(keystore, folder).unwrap().len(), rows.store.count(&folder.0).unwrap()),
+                (rows.all(keystore, folder).unwrap().len(), rows.store.count(&folder.name).unwrap()),
                 (1, 2)
             );
             rows.sweep(keystore, folder).unwrap();
-            assert_eq!(rows.store.count(&folder.0).unwrap(), 1);
+            assert_eq!(rows.store.count(&folder.name).unwrap(), 1);
         });
     }
 
@@ -523,5 +547,14 @@ mod tests {
         }
         assert_eq!(rows.insert(&keystore, &one, "x", b"", None).unwrap_err().code, Code::Busy);
         rows.insert(&keystore, &other, "x", b"", None).unwrap();
+        // One of them ends.
+        let name = one.row(&keystore, "0");
+        let (old, ended) = (rows.store.get(&name).unwrap().unwrap(), seal(&keystore, &name, b"", after(0)));
+        rows.store.replace(&name, &old, Some(&ended.unwrap())).unwrap();
+        locked(&rows.swept).insert(one.name.clone(), Instant::now() + SWEEP_INTERVAL);
+        let refused = rows.insert(&keystore, &one, "x", b"", None).unwrap_err();
+        assert_eq!(refused.code, Code::Busy, "nobody makes the service read all rows with each request");
+        locked(&rows.swept).clear();
+        rows.insert(&keystore, &one, "x", b"", None).unwrap();
     }
 }

@@ -42,6 +42,9 @@ const WRAP_TTL: &str = "x-vault-wrap-ttl";
 const MAX_WRAP_SECONDS: u64 = 768 * 60 * 60;
 /// The longest answer that waits.
 const MAX_WRAPPED_LEN: usize = 256 << 10;
+/// Longer answers, with what is kept beside them, are in a folder of their own, which holds fewer.
+/// Any caller can have answers wrapped: so all that wait for a tenant have a bound in bytes.
+const MAX_SHORT_LEN: usize = 4 << 10;
 
 /// How the text of a wrapping token begins.
 const TOKEN_PREFIX: &str = "wrap.";
@@ -54,7 +57,6 @@ const TAG_LEN: usize = 32;
 struct WrappingToken {
     text: Zeroizing<String>,
     owner: OwnerDigest,
-    folder: RowFolder,
     /// The id of its row.
     id: Zeroizing<String>,
 }
@@ -87,7 +89,25 @@ impl WrappingToken {
     fn of(bytes: &[u8; OWNER_LEN + RANDOM_LEN + TAG_LEN], text: Zeroizing<String>) -> Self {
         let owner = *bytes.first_chunk().expect("it is longer");
         let id = Zeroizing::new(hex::encode(&bytes[OWNER_LEN..OWNER_LEN + RANDOM_LEN]));
-        Self { text, owner, folder: RowFolder::by_digest(RowKind::WrappedAnswer, owner), id }
+        Self { text, owner, id }
+    }
+
+    /// The row with the answer, if it waits.
+    ///
+    /// # Errors
+    /// Those of [`ServiceRows::get`].
+    fn row(&self, rows: &ServiceRows, keystore: &Keystore) -> bulla_kms::Result<Option<ServiceRow>> {
+        let row = |kind| rows.get(keystore, &RowFolder::by_digest(kind, self.owner), &self.id);
+        match row(RowKind::WrappedAnswer)? {
+            None => row(RowKind::LongWrappedAnswer),
+            found => Ok(found),
+        }
+    }
+
+    /// The name under which work with answers of its tenant waits: callers of other tenants do not
+    /// wait behind it.
+    fn queue(&self) -> String {
+        format!("unwrapping {}", hex::encode(self.owner))
     }
 
     /// By what logs and clients name the token. It is of no other use.
@@ -140,7 +160,10 @@ impl WrappedAnswer {
         content.extend_from_slice(&self.rest);
         let end = self.head.created.unix_millis().saturating_add(self.head.ttl_seconds * 1000);
         let expires = Some(Timestamp::from_unix_millis(end)?);
-        rows.insert(keystore, &token.folder, &token.id, &content, expires).map(drop)
+        let is_short = content.len() <= MAX_SHORT_LEN;
+        let kind = if is_short { RowKind::WrappedAnswer } else { RowKind::LongWrappedAnswer };
+        rows.insert(keystore, &RowFolder::by_digest(kind, token.owner), &token.id, &content, expires)
+            .map(drop)
     }
 }
 
@@ -348,14 +371,15 @@ async fn transit_unwrap(
 ) -> Result<Response> {
     let token = wrapping_token(&worker, &headers, &body)?;
     let (service, unsealed) = (worker.service.clone(), worker.service.unsealed()?);
+    let queue = token.queue();
     let take = move || {
         let keystore = &unsealed.keystore;
-        let Some(row) = service.rows.get(keystore, &token.folder, &token.id)? else { return Ok(None) };
+        let Some(row) = token.row(&service.rows, keystore)? else { return Ok(None) };
         let answer = WrappedAnswer::read(&row)?;
         let is_taken = service.rows.remove(keystore, &row)?;
         Ok(is_taken.then(|| (answer, token.accessor(keystore))))
     };
-    let (answer, accessor) = worker.run_anonymous("unwrapping", take).await?.ok_or_else(not_valid)?;
+    let (answer, accessor) = worker.run_anonymous(&queue, take).await?.ok_or_else(not_valid)?;
     tracing::info!(accessor, path = answer.head.path, "a wrapped answer was taken");
     let id = worker.service.next_request_id();
     let mut json = Zeroizing::new(Vec::with_capacity(ANSWER_BEGIN.len() + id.len() + answer.rest.len()));
@@ -384,11 +408,12 @@ struct WrappingData {
 
 async fn lookup(worker: &Worker, token: WrappingToken) -> Result<Response> {
     let (service, unsealed) = (worker.service.clone(), worker.service.unsealed()?);
+    let queue = token.queue();
     let find = move || {
-        let row = service.rows.get(&unsealed.keystore, &token.folder, &token.id)?;
+        let row = token.row(&service.rows, &unsealed.keystore)?;
         row.map(|row| WrappedAnswer::read(&row)).transpose()
     };
-    let found = worker.run_anonymous("unwrapping", find).await?.ok_or_else(not_valid)?;
+    let found = worker.run_anonymous(&queue, find).await?.ok_or_else(not_valid)?;
     let WrappedHead { path, created, ttl_seconds } = found.head;
     let data =
         WrappingData { creation_path: path, creation_time: created.to_string(), creation_ttl: ttl_seconds };
@@ -431,9 +456,10 @@ async fn transit_rewrap_answer(
 ) -> Result<Response> {
     let token = wrapping_token(&worker, &headers, &body)?;
     let (service, unsealed) = (worker.service.clone(), worker.service.unsealed()?);
+    let queue = token.queue();
     let again = move || {
         let (rows, keystore) = (&service.rows, &unsealed.keystore);
-        let Some(row) = rows.get(keystore, &token.folder, &token.id)? else { return Ok(None) };
+        let Some(row) = token.row(rows, keystore)? else { return Ok(None) };
         let mut answer = WrappedAnswer::read(&row)?;
         answer.head.created = Timestamp::now()?;
         let new = WrappingToken::new(keystore, token.owner)?;
@@ -443,11 +469,11 @@ async fn transit_rewrap_answer(
             return Ok(Some(info(keystore, &new, answer.head, None)));
         }
         // Somebody else has taken the answer.
-        if let Some(row) = rows.get(keystore, &new.folder, &new.id)? {
+        if let Some(row) = new.row(rows, keystore)? {
             rows.remove(keystore, &row)?;
         }
         Ok(None)
     };
-    let info = worker.run_anonymous("unwrapping", again).await?.ok_or_else(not_valid)?;
+    let info = worker.run_anonymous(&queue, again).await?.ok_or_else(not_valid)?;
     Ok(WrapAnswer::respond(&worker, info))
 }

@@ -159,6 +159,31 @@ fn a_caller_without_a_credential_wraps_nothing() {
 }
 
 #[test]
+fn a_tenant_has_room_for_few_long_answers_and_many_short_ones() {
+    let keystore = keystore(&["local", "other"]);
+    let other = token(&keystore, "other", GrantedKeys::All, &[TokenOperation::Read]);
+    let mut config = config();
+    config.service.development = true;
+    let service = Service::start(keystore, config);
+    let long = json!({ "a": "x".repeat(100 << 10) });
+    let first = info(&wrapped(&service, "sys/wrapping/wrap", &long, "1h"));
+    for _ in 1..128 {
+        info(&wrapped(&service, "sys/wrapping/wrap", &long, "1h"));
+    }
+    let (status, code) = wrapped(&service, "sys/wrapping/wrap", &long, "1h").error();
+    assert_eq!((status, code.as_str()), (503, "busy"));
+    info(&wrapped(&service, "sys/wrapping/wrap", &json!({ "a": 1 }), "1h"));
+    let body = long.to_string();
+    let headers = [("x-vault-wrap-ttl", "1h")];
+    let theirs = service.send_with("POST", Some(&other), "/v1/sys/wrapping/wrap", body.as_bytes(), &headers);
+    assert_eq!(ask(&service, "unwrap", &info(&theirs)["token"]).ok()["data"], long);
+    // One that is wrapped again takes the room of two for a moment.
+    assert_eq!(ask(&service, "rewrap", &first["token"]).error().1, "busy");
+    assert_eq!(ask(&service, "unwrap", &first["token"]).ok()["data"], long);
+    info(&wrapped(&service, "sys/wrapping/wrap", &long, "1h"));
+}
+
+#[test]
 fn wrapped_answers_secret_ids_and_accessors_are_there_after_a_restart() {
     use crate::vault_logins::{log_in, role, role_id, secret_id};
     let folder = tempfile::tempdir().unwrap();
