@@ -20,7 +20,7 @@ use crate::error::{ApiError, ApiErrorCode, ErrorBody, Result};
 use crate::login::{LoggedIn, OneTimeJwt, Refusal};
 use crate::policy::with_default;
 use crate::request::{SecretProof, parse};
-use crate::service::{BatchCost, RowFolder, RowInsertion, RowKind, Worker};
+use crate::service::{BatchCost, RowInsertion, Worker};
 
 pub(crate) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new().routes(routes!(login))
@@ -105,7 +105,7 @@ pub(crate) async fn log_in(
     let logins = worker.service.logins();
     let LoggedIn { role, holder, once } = logins.login(tenant, role, jwt).await.map_err(refused)?;
     if let Some(jwt) = once {
-        use_once(worker, jwt).await?;
+        use_once(worker, jwt, role.tenant.clone()).await?;
     }
     mint_login(worker, role.token(), holder).await
 }
@@ -114,12 +114,12 @@ pub(crate) async fn log_in(
 ///
 /// # Errors
 /// It was used before, on this node or on another one; that cannot be remembered.
-async fn use_once(worker: &Worker, jwt: OneTimeJwt) -> Result<()> {
+async fn use_once(worker: &Worker, jwt: OneTimeJwt, tenant: Name) -> Result<()> {
     let (service, unsealed) = (Arc::clone(&worker.service), worker.service.unsealed()?);
-    let insertion = worker.run_anonymous("used JWTs", move || {
+    let queue = format!("used JWTs {tenant}");
+    let insertion = worker.run_anonymous(&queue, move || {
         let OneTimeJwt { issuer, id, expires } = jwt;
-        let folder = RowFolder::new(&unsealed.keystore, RowKind::UsedJwt, issuer.as_str());
-        service.rows.insert(&unsealed.keystore, &folder, &id, &[], Some(expires))
+        service.rows.use_jwt(&unsealed.keystore, (&issuer, &tenant), &id, expires)
     });
     match insertion.await? {
         RowInsertion::Added => Ok(()),

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use std::{fs, io};
 
 use bulla_files::{AtomicFile, IfExists, Visibility, escape_path, folder_of, sync_folder};
-use bulla_kms::{Code, Keystore, KmsError, Result, Timestamp};
+use bulla_kms::{Code, Keystore, KmsError, Name, Result, Timestamp};
 use zeroize::Zeroizing;
 
 use crate::cluster::ClusterNode;
@@ -41,8 +41,10 @@ pub(crate) enum RowKind {
     WrappedAnswer,
     /// The same, if it is long: fewer of these wait.
     LongWrappedAnswer,
-    /// A JWT that was used. The folder is the issuer's.
+    /// A JWT that was used. The folder is the issuer's: nobody uses one again for another tenant.
     UsedJwt,
+    /// The same, to be counted. The folder is that of the issuer and a tenant.
+    UsedJwtOfTenant,
     /// A request for approval, by its id. The folder is the tenant's.
     Approval,
 }
@@ -55,15 +57,19 @@ impl RowKind {
             Self::WrappedAnswer => "wrapped-answers",
             Self::LongWrappedAnswer => "long-wrapped-answers",
             Self::UsedJwt => "used-jwts",
+            Self::UsedJwtOfTenant => "used-jwts-of-tenants",
             Self::Approval => "approvals",
         }
     }
 
-    /// The most rows of a folder.
-    const fn max_rows(self) -> usize {
+    /// The most rows of a folder; none if other rows bound their number.
+    const fn max_rows(self) -> Option<usize> {
         match self {
-            Self::LongWrappedAnswer => MAX_LONG_ROWS,
-            _ => MAX_ROWS,
+            Self::UsedJwt => None,
+            Self::LongWrappedAnswer => Some(MAX_LONG_ROWS),
+            Self::Token | Self::SecretId | Self::WrappedAnswer | Self::UsedJwtOfTenant | Self::Approval => {
+                Some(MAX_ROWS)
+            }
         }
     }
 }
@@ -185,7 +191,7 @@ impl ServiceRows {
     /// # Errors
     /// [`Code::Busy`]: the folder has as many rows as it may. Those of the store.
     fn check_room(&self, keystore: &Keystore, folder: &RowFolder) -> Result<()> {
-        let most = folder.kind.max_rows();
+        let Some(most) = folder.kind.max_rows() else { return Ok(()) };
         if self.store.count(&folder.name)? < most {
             return Ok(());
         }
@@ -195,6 +201,30 @@ impl ServiceRows {
         }
         let message = format!("there are {most} of these already: use or revoke some, or wait");
         Err(KmsError::new(Code::Busy, message))
+    }
+
+    /// Remembers that a JWT of an issuer was used, for a login to a tenant. Whoever has many JWTs
+    /// for the logins of one tenant cannot end the logins to the others. It waits for the disk, or
+    /// for etcd.
+    ///
+    /// # Errors
+    /// Those of [`ServiceRows::insert`].
+    pub(crate) fn use_jwt(
+        &self,
+        keystore: &Keystore,
+        (issuer, tenant): (&Name, &Name),
+        id: &str,
+        expires: Timestamp,
+    ) -> Result<RowInsertion> {
+        let insert = |kind, owner: &str| {
+            let folder = RowFolder::new(keystore, kind, owner);
+            self.insert(keystore, &folder, id, &[], Some(expires))
+        };
+        // The row that is counted comes first, so that there are no more of the others.
+        match insert(RowKind::UsedJwtOfTenant, &format!("{issuer}\n{tenant}"))? {
+            RowInsertion::Added => insert(RowKind::UsedJwt, issuer.as_str()),
+            RowInsertion::Exists => Ok(RowInsertion::Exists),
+        }
     }
 
     /// The row with an id, if it is there and has not ended. It waits for the disk, or for etcd.
@@ -556,5 +586,23 @@ mod tests {
         assert_eq!(refused.code, Code::Busy, "nobody makes the service read all rows with each request");
         locked(&rows.swept).clear();
         rows.insert(&keystore, &one, "x", b"", None).unwrap();
+    }
+
+    #[test]
+    fn used_jwts_of_one_tenant_leave_room_for_those_of_others_and_count_for_all() {
+        let (keystore, rows) = (Keystore::in_memory().unwrap(), ServiceRows::new(None, None));
+        let [issuer, one, other] = ["ci", "a", "b"].map(|name| name.parse().unwrap());
+        let expires = after(60).unwrap();
+        let used = |tenant: &Name, id: &str| rows.use_jwt(&keystore, (&issuer, tenant), id, expires);
+        assert_eq!(used(&one, "1").unwrap(), RowInsertion::Added);
+        assert_eq!(used(&one, "1").unwrap(), RowInsertion::Exists);
+        assert_eq!(used(&other, "1").unwrap(), RowInsertion::Exists, "it was used for another tenant");
+        let folder = RowFolder::new(&keystore, RowKind::UsedJwtOfTenant, "ci\na");
+        for number in 1..MAX_ROWS {
+            let name = folder.row(&keystore, &format!("more {number}"));
+            rows.store.insert(&name, &seal(&keystore, &name, b"", None).unwrap(), None).unwrap();
+        }
+        assert_eq!(used(&one, "2").unwrap_err().code, Code::Busy);
+        assert_eq!(used(&other, "2").unwrap(), RowInsertion::Added);
     }
 }
