@@ -140,8 +140,9 @@ async fn use_secret_id(
     address: Option<IpAddr>,
 ) -> Result<Option<LoggedInRole>> {
     let (service, unsealed) = (Arc::clone(&worker.service), worker.service.unsealed()?);
+    let queue = format!("approle {}", role.tenant);
     let taken = worker
-        .run_anonymous("approle", move || {
+        .run_anonymous(&queue, move || {
             let ids = SecretIds::new(&service.rows, &unsealed.keystore, &role);
             let taken = ids.take(&secret_id, address)?;
             Ok(taken.map(|SecretId { accessor, metadata, .. }| {
