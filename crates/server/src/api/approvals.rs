@@ -19,7 +19,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::access::Session;
 use crate::error::{ApiError, ErrorBody, Result};
-use crate::request::{BodyBytes, Caller, Path, parse, resolve_key};
+use crate::request::{BodyBytes, Caller, Path, parse, parse_short, resolve_key};
 use crate::service::{Approvals, KeptRequest, Service, WantedUse, Worker};
 
 /// The BLAKE3 digest of nothing.
@@ -198,7 +198,7 @@ async fn request(
     caller: Caller,
     BodyBytes(body): BodyBytes,
 ) -> Result<(StatusCode, Json<ApprovalView>)> {
-    let RequestApproval { key, subject, reason, expires_in_seconds } = parse(&body)?;
+    let RequestApproval { key, subject, reason, expires_in_seconds } = parse_short(&body)?;
     // The algorithm, which decides about the operation, is in the key's name.
     let asked = match &subject {
         ApprovalSubject::ChangeRule { .. } => TokenOperation::Update,

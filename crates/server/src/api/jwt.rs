@@ -22,7 +22,7 @@ use super::public_keys::{Jwks, jwks_of};
 use crate::config::{JwtConfig, JwtKeyConfig};
 use crate::error::{ApiError, ApiErrorCode, ErrorBody, Result};
 use crate::login::{Claims, Pattern};
-use crate::request::{BodyBytes, Caller, Path, parse, resolve_key};
+use crate::request::{BodyBytes, Caller, Path, parse_short, resolve_key};
 use crate::service::Worker;
 
 /// Where OpenID clients look.
@@ -83,7 +83,7 @@ async fn sign(
     BodyBytes(body): BodyBytes,
 ) -> Result<Response> {
     let key = resolve_key(&caller, &key, TokenOperation::Sign)?;
-    let SignJwt { claims, lifetime_seconds } = parse(&body)?;
+    let SignJwt { claims, lifetime_seconds } = parse_short(&body)?;
     let key_id = key.as_ref().key_id();
     let settings = worker.service.jwt().ok_or_else(not_an_issuer)?;
     let policy = policy_of(&settings, &caller.unsealed.keystore, key_id)?.ok_or_else(|| no_policy(key_id))?;

@@ -21,7 +21,7 @@ use utoipa_axum::router::OpenApiRouter;
 use super::approvals::{ApprovalRuleView, GivenApproval};
 use super::operator::check_purpose;
 use crate::error::{ApiError, ErrorBody, Result};
-use crate::request::{BodyBytes, Caller, Path, Query, encode, parse, resolve_key};
+use crate::request::{BodyBytes, Caller, Path, Query, encode, parse, parse_short, resolve_key};
 use crate::service::Worker;
 
 pub(crate) fn routes() -> OpenApiRouter<Worker> {
@@ -113,7 +113,7 @@ async fn create(
     BodyBytes(body): BodyBytes,
 ) -> Result<(StatusCode, Json<KeyView>)> {
     caller.session.check_tenant(TokenOperation::Create)?;
-    let body: CreateKey = parse(&body)?;
+    let body: CreateKey = parse_short(&body)?;
     let CreateKey { purpose, algorithm, label, exportable, signs_digests, .. } = body;
     let CreateKey { derivation, rotation, approval_rule, backend, .. } = body;
     check_purpose(&caller, &purpose)?;
@@ -330,7 +330,7 @@ async fn update(
     BodyBytes(body): BodyBytes,
 ) -> Result<Json<KeyView>> {
     let key = resolve_key(&caller, &key, TokenOperation::Update)?;
-    let update: UpdateKey = parse(&body)?;
+    let update: UpdateKey = parse_short(&body)?;
     let key_id = key.as_ref().key_id().clone();
     let change = update.change()?;
     let (approval, reason) = (update.approval.as_deref(), update.override_reason.as_deref());

@@ -171,6 +171,23 @@ pub(crate) fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T> {
     })
 }
 
+/// The longest body for [`parse_short`].
+const MAX_SHORT_BODY_LEN: usize = 64 << 10;
+
+/// As [`parse`], for a request that carries no data, and in which there is a part without a bound
+/// of its own: a rule, the subject of a request for approval, claims. Reading such a part copies
+/// it, into many times its length, while other connections of the thread wait.
+///
+/// # Errors
+/// The body is longer than any that means something; those of [`parse`].
+pub(crate) fn parse_short<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T> {
+    if body.len() > MAX_SHORT_BODY_LEN {
+        let message = format!("the body of this request has at most {MAX_SHORT_BODY_LEN} bytes");
+        return Err(ApiError::new(ApiErrorCode::BodyTooLarge, message));
+    }
+    parse(body)
+}
+
 /// The message for a [`List`] with more entries than it may have. The library's error about it
 /// quotes nothing of the body.
 fn too_long(error: &str) -> Option<String> {

@@ -44,6 +44,23 @@ fn a_body_has_a_length() {
 }
 
 #[test]
+fn a_body_without_data_is_short() {
+    let service = Service::open();
+    service.post(None, "/api/v1/keys", &json!({ "label": "a" })).ok();
+    // As values in memory, such a list has many times its length.
+    let list = "1,".repeat(40 << 10) + "1";
+    for (method, path, body) in [
+        ("POST", "approvals", format!("{{\"key\":\"a\",\"reason\":\"\",\"subject\":{{\"x\":[{list}]}}}}")),
+        ("POST", "keys", format!("{{\"approval_rule\":{{\"approvers\":[{list}]}}}}")),
+        ("PATCH", "keys/a", format!("{{\"approval_rule\":{{\"approvers\":[{list}]}}}}")),
+        ("POST", "keys/a/sign-jwt", format!("{{\"claims\":{{\"x\":[{list}]}}}}")),
+    ] {
+        let answer = service.send(method, None, &format!("/api/v1/{path}"), body.as_bytes());
+        assert_eq!(answer.error(), (413, "body_too_large".to_owned()), "{path}: {}", answer.text());
+    }
+}
+
+#[test]
 fn a_connection_outlives_a_request_that_was_refused_before_its_body_came() {
     let service = Service::start(Keystore::in_memory().unwrap(), config());
     let mut stream = TcpStream::connect(service.url.trim_start_matches("http://")).unwrap();
