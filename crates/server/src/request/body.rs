@@ -31,9 +31,13 @@ use crate::service::{BodyReservation, Worker};
 /// The longest body of a request that needs no credential.
 const MAX_ANONYMOUS_BODY_LEN: usize = 4 << 10;
 
+/// The most bytes of the bodies from one address, of callers who have shown nothing. So one that
+/// sends bodies without their end does not keep others from logging in.
+const MAX_ADDRESS_BYTES: usize = 256 * MAX_ANONYMOUS_BODY_LEN;
+
 /// The most bytes of all bodies of callers who have shown nothing. They cannot take the memory of
 /// other callers.
-const MAX_ANONYMOUS_BYTES: usize = 256 * MAX_ANONYMOUS_BODY_LEN;
+const MAX_ANONYMOUS_BYTES: usize = 32 * MAX_ADDRESS_BYTES;
 
 /// A complete body, within the limits of length, time and memory.
 pub(crate) struct BodyBytes(pub(crate) Bytes);
@@ -63,6 +67,7 @@ pub(super) enum CredentialNeed {
 pub(super) struct BodyContent {
     bytes: Vec<u8>,
     _counted: BodyReservation,
+    _of_address: Option<BodyReservation>,
 }
 
 impl AsRef<[u8]> for BodyContent {
@@ -102,7 +107,12 @@ impl BodyContent {
         };
         // The memory limit does not apply to Unix sockets, so other callers cannot lock operators
         // out.
-        let all = if peer.is_some_and(Peer::is_local) { usize::MAX } else { all };
+        let is_local = peer.is_some_and(Peer::is_local);
+        let all = if is_local { usize::MAX } else { all };
+        let mut of_address = (is_anonymous && !is_local).then(|| {
+            let address = peer.and_then(|peer| peer.connection.address());
+            worker.service.anonymous_bodies_from(address).begin()
+        });
         let too_large =
             || ApiError::new(ApiErrorCode::BodyTooLarge, format!("the body is longer than {most} bytes"));
         let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
@@ -119,7 +129,9 @@ impl BodyContent {
             if data.len() > most - bytes.len() {
                 return Err(too_large());
             }
-            if !counted.grow(data.len(), all) {
+            let fits = counted.grow(data.len(), all)
+                && of_address.as_mut().is_none_or(|own| own.grow(data.len(), MAX_ADDRESS_BYTES));
+            if !fits {
                 let message = "the bodies of all requests take as much memory as they may: try again";
                 return Err(KmsError::new(Code::Busy, message).into());
             }
@@ -128,7 +140,7 @@ impl BodyContent {
                 quota.add(data.len())?;
             }
         }
-        Ok(Self { bytes, _counted: counted })
+        Ok(Self { bytes, _counted: counted, _of_address: of_address })
     }
 
     pub(super) fn wipe(&mut self) {

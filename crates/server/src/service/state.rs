@@ -116,7 +116,7 @@ impl UnsealedService {
 }
 
 /// How many bytes of bodies there are.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct BodyMemory(Arc<AtomicUsize>);
 
 /// The bytes of one body. They count until it is dropped.
@@ -130,6 +130,19 @@ impl BodyMemory {
     /// A body of which nothing has arrived.
     pub(crate) fn begin(&self) -> BodyReservation {
         BodyReservation { own: 0, all: Arc::clone(&self.0) }
+    }
+}
+
+/// After so many addresses, those that have no body there are forgotten.
+const MAX_IDLE_ADDRESSES: usize = 1024;
+
+/// The name of an address for what callers from there share. Networks of IPv6 count as one address,
+/// since their users have many.
+fn origin_of(address: Option<IpAddr>) -> String {
+    match address.map(|address| address.to_canonical()) {
+        None => "local".to_owned(),
+        Some(IpAddr::V4(address)) => address.to_string(),
+        Some(IpAddr::V6(address)) => format!("{:x?}", &address.segments()[..4]),
     }
 }
 
@@ -183,6 +196,8 @@ pub(crate) struct Service {
     pub(crate) bodies: BodyMemory,
     /// The memory of the bodies of all other callers.
     pub(crate) anonymous_bodies: BodyMemory,
+    /// The same, by where they come from.
+    anonymous_bodies_by_origin: Mutex<HashMap<String, BodyMemory>>,
     /// The slow work of callers.
     pub(super) blocking_pool: Arc<BlockingPool>,
     /// The slow work of operators, which never waits behind that of other callers.
@@ -263,6 +278,7 @@ impl Service {
             http_metrics: ServiceMetrics::new(threads),
             bodies: BodyMemory::default(),
             anonymous_bodies: BodyMemory::default(),
+            anonymous_bodies_by_origin: Mutex::default(),
             answers: AnswerCache::default(),
             rows: ServiceRows::new(cluster.as_ref(), source.rows()),
             cluster,
@@ -435,17 +451,21 @@ impl Service {
         })
     }
 
-    /// Counts an attempt to log in from an address, with what could be guessed. Networks of IPv6
-    /// count as one address, since their users have many.
+    /// The memory of the bodies from an address of callers who have shown nothing.
+    pub(crate) fn anonymous_bodies_from(&self, address: Option<IpAddr>) -> BodyMemory {
+        let mut known = self.anonymous_bodies_by_origin.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MAX_IDLE_ADDRESSES {
+            known.retain(|_, memory| Arc::strong_count(&memory.0) > 1);
+        }
+        known.entry(origin_of(address)).or_default().clone()
+    }
+
+    /// Counts an attempt to log in from an address, with what could be guessed.
     ///
     /// # Errors
     /// There were too many.
     pub(crate) fn count_login_try(&self, address: Option<IpAddr>) -> Result<()> {
-        let origin = match address.map(|address| address.to_canonical()) {
-            None => "local".to_owned(),
-            Some(IpAddr::V4(address)) => address.to_string(),
-            Some(IpAddr::V6(address)) => format!("{:x?}", &address.segments()[..4]),
-        };
+        let origin = origin_of(address);
         let Some(limiter) = self.login_tries.limiter_for(&origin) else { return Ok(()) };
         limiter.take(1).map_err(|wait| {
             let message =

@@ -1,7 +1,7 @@
 //! Limits of size, of time, of rate, of memory and of connections.
 
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -336,6 +336,42 @@ fn all_bodies_together_have_a_bound_and_give_back_what_they_had() {
     half.write(last.as_bytes());
     assert_eq!(half.answer().0, 200);
     sign().ok();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_address_that_sends_bodies_without_their_end_holds_up_no_login_from_another_one() {
+    let mut config = config();
+    config.limits.body_timeout_seconds = 3600;
+    let service = Service::start(Keystore::in_memory().unwrap(), config);
+    let address: SocketAddr = service.url.trim_start_matches("http://").parse().unwrap();
+    // An address of this machine from which nobody else comes.
+    let connect = || {
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::from(([127, 0, 0, 2], 0)).into()).unwrap();
+        socket.connect(&address.into()).unwrap();
+        TcpStream::from(socket)
+    };
+    let head = "PUT /v1/sys/unseal HTTP/1.1\r\nhost: localhost\r\ncontent-length: 4096\r\n\r\n";
+    let begin = |stream: &mut TcpStream, length: usize| {
+        stream.write_all(format!("{head}{}", " ".repeat(length)).as_bytes()).unwrap();
+    };
+    let mut others: Vec<_> = (0..256).map(|_| connect()).collect();
+    others.iter_mut().for_each(|stream| begin(stream, 4095));
+    let waiting = Instant::now();
+    loop {
+        // Until the service has read what was sent.
+        let mut stream = connect();
+        begin(&mut stream, 4096);
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).unwrap();
+        if &answer == b"HTTP/1.1 503" {
+            break;
+        }
+        assert!(waiting.elapsed() < LONG, "{}", String::from_utf8_lossy(&answer));
+    }
+    service.send("PUT", None, "/v1/sys/unseal", b"{\"reset\":true}").ok();
+    drop(others);
 }
 
 /// Answers the pings of an HTTP/2 connection, and sends nothing else, until the service ends it.
