@@ -12,9 +12,9 @@ use serde::Deserialize;
 use zeroize::Zeroizing;
 
 use crate::backend::Source;
-use crate::certificate::Certificate;
-use crate::connection::Service;
-use crate::local::Folder;
+use crate::backend::connection::Service;
+use crate::backend::local::Folder;
+use crate::object::certificate::Certificate;
 
 /// The variable that names the file.
 const CONFIG: &str = "BULLA_PKCS11_CONFIG";

@@ -6,10 +6,10 @@ use bulla_kms::transfer::{PrivateFormat, PrivateKeyData};
 use bulla_kms::{Algorithm, Attestation, Keystore, NewKey};
 use cryptoki_sys::*;
 
+use crate::backend::local::{LocalKeystore, Opener};
 use crate::backend::{Backend, Source};
 use crate::config::{Login, SlotConfig};
 use crate::error::{Result, require};
-use crate::local::{LocalKeystore, Opener};
 use crate::module;
 
 /// What logs in to the second slot.

@@ -36,51 +36,28 @@
 //!
 //! # Modules
 //!
-//! - `table` has the functions that programs call. Each catches panics, so that none reaches the
-//!   program. `raw` reads and writes the program's memory. Only these two have `unsafe` code.
-//! - `module` has what is between `C_Initialize` and `C_Finalize`, `slot` a service and its
-//!   objects, `session` the operations of a session.
-//! - `mechanism` says what the keys can do, `object`, `certificate` and `public` what programs
-//!   read of them.
-//! - `session_key` is a key that lives in the module until its session ends. `session_create` makes
-//!   it, `session_template` reads what a program wants of it, `session_wrap` wraps it.
-//!   `session_aes`, `session_rsa` and `session_curve` compute with it, for `session_cipher` and
-//!   `session_signature`. `session_objects` has what else programs bring.
-//! - `backend` is what has the keys: `connection` asks the service, `local` opens a keystore.
-//!   `source` is that before a login. `fuzzing` has a keystore in memory for the fuzzer.
+//! - `ffi` has the functions that programs call, and reads and writes the program's memory. Only
+//!   this folder has `unsafe` code. Each function catches panics, so that none reaches the program.
+//! - `module` has what is between `C_Initialize` and `C_Finalize`, `slot` a service or a keystore,
+//!   the login and the objects that the caller sees.
+//! - `session` has the sessions with their active operations, and the keys that live in the module
+//!   until their session ends.
+//! - `operation` says what keys can do, and does it with keys of the service.
+//! - `object` has what programs read of keys and certificates.
+//! - `backend` is what has the keys: a service, or a keystore's folder. `config` says where it is.
+//!   `fuzzing` has a keystore in memory for the fuzzer.
 #![deny(missing_docs)]
 
-mod attributes;
 mod backend;
-mod certificate;
-mod cipher;
 mod config;
-mod connection;
-mod derive;
-mod digest;
 mod error;
+mod ffi;
 #[doc(hidden)]
 pub mod fuzzing;
-mod generate;
-mod local;
-mod mechanism;
 mod module;
 mod object;
-mod public;
-mod raw;
+mod operation;
 mod session;
-mod session_aes;
-mod session_cipher;
-mod session_create;
-mod session_curve;
-mod session_key;
-mod session_objects;
-mod session_rsa;
-mod session_signature;
-mod session_template;
-mod session_wrap;
-mod signing;
 mod slot;
-mod table;
 
-pub use table::{C_GetFunctionList, C_GetInterface, C_GetInterfaceList};
+pub use ffi::table::{C_GetFunctionList, C_GetInterface, C_GetInterfaceList};

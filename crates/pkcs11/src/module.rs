@@ -13,8 +13,8 @@ use cryptoki_sys::*;
 
 use crate::config::SlotConfig;
 use crate::error::{Failure, Result, fail, require, write_reason};
-use crate::mechanism::{MECHANISMS, MechanismInfo};
 use crate::object::Object;
+use crate::operation::mechanism::{MECHANISMS, MechanismInfo};
 use crate::session::{Access, Session};
 use crate::slot::Slot;
 

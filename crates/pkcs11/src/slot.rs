@@ -8,14 +8,14 @@ use std::time::{Duration, Instant, SystemTime};
 use cryptoki_sys::*;
 use sha2::{Digest as _, Sha256};
 
-use crate::attributes::{Attribute, Template};
 use crate::backend::{Backend, EntryState, KeyEntry, NewKey, Source};
-use crate::certificate::Certificate;
 use crate::config::{Login, SlotConfig};
 use crate::error::{Failure, Result, require};
+use crate::object::attributes::{Attribute, Template};
+use crate::object::certificate::Certificate;
 use crate::object::{Object, ServiceKey, View, objects_of};
 use crate::session::Access;
-use crate::session_template;
+use crate::session::template;
 
 /// How long a list of keys counts as new. Programs search several times in a row.
 const LIST_LIFETIME: Duration = Duration::from_secs(1);
@@ -310,7 +310,7 @@ impl Objects {
     /// Changes an object of a session. Nobody else changes or removes it meanwhile.
     fn change(&mut self, handle: CK_OBJECT_HANDLE, template: &[Attribute]) -> Result<()> {
         let object = self.by_handle.get_mut(&handle).ok_or(Failure(CKR_OBJECT_HANDLE_INVALID))?;
-        let attributes = session_template::change(object, template)?;
+        let attributes = template::change(object, template)?;
         *object = Arc::new(object.with_attributes(attributes));
         Ok(())
     }

@@ -1,5 +1,9 @@
 //! Objects: the keys of a service or keystore as programs see them, and the objects of a session.
 
+pub(crate) mod attributes;
+pub(crate) mod certificate;
+pub(crate) mod public;
+
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -8,15 +12,15 @@ use bulla_kms::{
 };
 use cryptoki_sys::*;
 
-use crate::attributes::Attributes;
+use crate::backend::generate::id_of_purpose;
 use crate::backend::{EntryState, KeyEntry, VersionEntry};
-use crate::certificate::Certificate;
-use crate::cipher::is_aes;
 use crate::error::{Failure, Result};
-use crate::generate::id_of_purpose;
-use crate::mechanism::allowed_mechanisms;
-use crate::public::{describe, key_type};
-use crate::session_key::SessionKey;
+use crate::object::attributes::Attributes;
+use crate::object::certificate::Certificate;
+use crate::object::public::{describe, key_type};
+use crate::operation::cipher::is_aes;
+use crate::operation::mechanism::allowed_mechanisms;
+use crate::session::key::SessionKey;
 
 /// An object.
 pub(crate) struct Object {
@@ -75,7 +79,7 @@ impl Object {
     ///
     /// # Errors
     /// `CKR_KEY_HANDLE_INVALID` if it is not a key; `CKR_KEY_TYPE_INCONSISTENT` for a key of RSA or
-    /// a secret key of a session, with which `session_key` computes.
+    /// a secret key of a session, with which `session::key` computes.
     pub(crate) fn key(&self) -> Result<&KeyOfObject> {
         let code = match self.session_key {
             Some(_) => CKR_KEY_TYPE_INCONSISTENT,

@@ -1,12 +1,12 @@
-//! Objects that programs bring: certificates, data, and the keys of `session_key`. They are in
+//! Objects that programs bring: certificates, data, and the keys of `key`. They are in
 //! memory, and end with their session.
 
 use cryptoki_sys::*;
 
-use crate::attributes::{Attribute, Attributes, Template};
 use crate::error::{Failure, Result, fail, require};
 use crate::object::Object;
-use crate::session_create;
+use crate::object::attributes::{Attribute, Attributes, Template};
+use crate::session::create;
 
 /// The object of a template.
 ///
@@ -20,7 +20,7 @@ pub(crate) fn create(template: &[Attribute], session: CK_SESSION_HANDLE) -> Resu
     let mut attributes = defaults(class);
     match class {
         CKO_PUBLIC_KEY | CKO_PRIVATE_KEY | CKO_SECRET_KEY => {
-            return session_create::create(class, template, session);
+            return create::create(class, template, session);
         }
         CKO_CERTIFICATE => {
             let kind = asked.number(CKA_CERTIFICATE_TYPE)?.ok_or(Failure(CKR_TEMPLATE_INCOMPLETE))?;
@@ -75,7 +75,7 @@ fn copy(template: &[Attribute], attributes: &mut Attributes) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attributes::{Answer, Wanted};
+    use crate::object::attributes::{Answer, Wanted};
 
     #[test]
     fn a_certificate_has_its_value() {

@@ -11,15 +11,15 @@ use bulla_kms::{Algorithm, PublicKey};
 use cryptoki_sys::*;
 use zeroize::Zeroizing;
 
-use crate::attributes::{Attribute, Template};
 use crate::backend::Backend;
-use crate::digest::{of_kdf, x963};
 use crate::error::{Failure, Result, fail, require};
-use crate::mechanism::{Mechanism, Parameters};
+use crate::object::attributes::{Attribute, Template};
+use crate::object::public::peer_point;
 use crate::object::{Object, agrees};
-use crate::public::peer_point;
-use crate::session_key::{MAX_SECRET_LEN, SessionKey, encrypt_data};
-use crate::session_template::{Origin, secret_key};
+use crate::operation::digest::{of_kdf, x963};
+use crate::operation::mechanism::{Mechanism, Parameters};
+use crate::session::key::{MAX_SECRET_LEN, SessionKey, encrypt_data};
+use crate::session::template::{Origin, secret_key};
 
 /// Derives a key of a session.
 ///

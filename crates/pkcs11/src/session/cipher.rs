@@ -7,14 +7,14 @@ use cryptoki_sys::*;
 use rsa::traits::PublicKeyParts as _;
 use zeroize::Zeroizing;
 
-use crate::cipher::{Direction, MAX_PLAINTEXT_LEN, TAG_LEN};
 use crate::error::{Failure, Result, fail, require};
-use crate::mechanism::{Mechanism, Parameters};
 use crate::object::Object;
+use crate::operation::cipher::{Direction, MAX_PLAINTEXT_LEN, TAG_LEN};
+use crate::operation::mechanism::{Mechanism, Parameters};
+use crate::session::aes::{self, BLOCK_LEN, Blocks, Gcm, Mode};
+use crate::session::key::SessionKey;
+use crate::session::rsa::RsaEncryption;
 use crate::session::{Reply, without_room};
-use crate::session_aes::{self, BLOCK_LEN, Blocks, Gcm, Mode};
-use crate::session_key::SessionKey;
-use crate::session_rsa::RsaEncryption;
 
 /// An encryption or decryption.
 pub(crate) struct SessionCipher {
@@ -250,7 +250,7 @@ impl Cipher {
         direction: Direction,
     ) -> Result<Self> {
         let blocks = |mode, padding| -> Result<Self> {
-            let run = session_aes::whole_blocks(key, mode, direction)?;
+            let run = aes::whole_blocks(key, mode, direction)?;
             Ok(Self::Blocks { run, padding, pending: Zeroizing::default() })
         };
         match (kind, parameters) {
@@ -258,7 +258,7 @@ impl Cipher {
             (CKM_AES_CBC, Parameters::Iv(iv)) => blocks(Mode::Cbc(iv), Padding::None),
             (CKM_AES_CBC_PAD, Parameters::Iv(iv)) => blocks(Mode::Cbc(iv), Padding::Pkcs7),
             (CKM_AES_CTR, Parameters::Counter { bits: bits @ 1..=128, first }) => {
-                let run = session_aes::counter(key, first)?;
+                let run = aes::counter(key, first)?;
                 Ok(Self::Counter { run, left: bytes_left(bits, first) })
             }
             (CKM_AES_GCM, Parameters::Gcm { nonce, associated_data, tag_bits }) => {
@@ -284,7 +284,7 @@ fn bytes_left(bits: CK_ULONG, first: [u8; BLOCK_LEN]) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session_template::{Origin, secret_key};
+    use crate::session::template::{Origin, secret_key};
 
     fn key() -> Arc<Object> {
         Arc::new(secret_key(&[], CKK_AES, &[9; 32], Origin::generated(CKM_AES_KEY_GEN), 1).unwrap())

@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
+use ::rsa::{PrivateKey, PublicKey};
 use bulla_kms::Algorithm;
 use cryptoki_sys::*;
-use rsa::{PrivateKey, PublicKey};
 use zeroize::Zeroizing;
 
-use crate::attributes::{Attribute, Template};
+use crate::backend::generate;
 use crate::error::{Failure, Result, fail, require};
-use crate::generate;
-use crate::mechanism::{Mechanism, Parameters};
+use crate::object::attributes::{Attribute, Template};
+use crate::object::public::{algorithm_of_curve, describe, key_type, of_template, public_key_of};
 use crate::object::{KeyOfObject, Object};
-use crate::public::{algorithm_of_curve, describe, key_type, of_template, public_key_of};
-use crate::session_curve::{self, CurvePrivateKey};
-use crate::session_key::{MAX_SECRET_LEN, SessionKey};
-use crate::session_rsa;
-use crate::session_template::{Origin, attributes, is_secret_kind, secret_key};
+use crate::operation::mechanism::{Mechanism, Parameters};
+use crate::session::curve::{self, CurvePrivateKey};
+use crate::session::key::{MAX_SECRET_LEN, SessionKey};
+use crate::session::rsa;
+use crate::session::template::{Origin, attributes, is_secret_kind, secret_key};
 
 /// Makes a secret key of a session.
 ///
@@ -61,12 +61,12 @@ pub(crate) fn generate_pair(
             // What is wrong with the templates is told before the long computation.
             attributes(CKO_PRIVATE_KEY, CKK_RSA, private, made.origin)?;
             attributes(CKO_PUBLIC_KEY, CKK_RSA, public, made.origin)?;
-            let key = session_rsa::generate(&Template(public))?;
+            let key = rsa::generate(&Template(public))?;
             Ok([made.rsa_public(key.to_public_key())?, made.rsa_private(key)?])
         }
         CKM_EC_KEY_PAIR_GEN | CKM_EC_EDWARDS_KEY_PAIR_GEN | CKM_EC_MONTGOMERY_KEY_PAIR_GEN => {
             let algorithm = generate::curve(mechanism.kind, &Template(public))?;
-            let value = session_curve::generate(algorithm)?;
+            let value = curve::generate(algorithm)?;
             let private = made.curve_private(algorithm, &value)?;
             Ok([made.curve_public(&private)?, private])
         }
@@ -91,14 +91,14 @@ pub(crate) fn create(
             let value = asked.get(CKA_VALUE).ok_or(Failure(CKR_TEMPLATE_INCOMPLETE))?;
             secret_key(template, kind, value, made.origin, session)
         }
-        (CKO_PRIVATE_KEY, CKK_RSA) => made.rsa_private(session_rsa::private_of_template(&asked)?),
-        (CKO_PUBLIC_KEY, CKK_RSA) => made.rsa_public(session_rsa::public_of_template(&asked)?),
+        (CKO_PRIVATE_KEY, CKK_RSA) => made.rsa_private(rsa::private_of_template(&asked)?),
+        (CKO_PUBLIC_KEY, CKK_RSA) => made.rsa_public(rsa::public_of_template(&asked)?),
         (CKO_PRIVATE_KEY, CKK_EC | CKK_EC_EDWARDS | CKK_EC_MONTGOMERY) => {
             let parameters = asked.get(CKA_EC_PARAMS).ok_or(Failure(CKR_TEMPLATE_INCOMPLETE))?;
             let algorithm = algorithm_of_curve(parameters).ok_or(Failure(CKR_CURVE_NOT_SUPPORTED))?;
             require(key_type(algorithm) == Some(kind), CKR_TEMPLATE_INCONSISTENT)?;
             let value = asked.get(CKA_VALUE).ok_or(Failure(CKR_TEMPLATE_INCOMPLETE))?;
-            made.curve_private(algorithm, &session_curve::normalized(algorithm, value)?)
+            made.curve_private(algorithm, &curve::normalized(algorithm, value)?)
         }
         (CKO_PUBLIC_KEY, _) => {
             let public = of_template(&asked)?;
@@ -123,13 +123,13 @@ pub(crate) fn private_of_pkcs8(
     let made = New { public: template, private: template, origin: Origin::UNWRAPPED, session };
     let kind = Template(template).number(CKA_KEY_TYPE)?.ok_or(Failure(CKR_TEMPLATE_INCOMPLETE))?;
     let algorithms: &[Algorithm] = match kind {
-        CKK_RSA => return made.rsa_private(session_rsa::of_pkcs8(pkcs8)?),
+        CKK_RSA => return made.rsa_private(rsa::of_pkcs8(pkcs8)?),
         CKK_EC => &[Algorithm::EcdsaP256, Algorithm::EcdsaP384, Algorithm::EcdsaP521],
         CKK_EC_EDWARDS => &[Algorithm::Ed25519],
         _ => return fail(CKR_TEMPLATE_INCONSISTENT),
     };
     for algorithm in algorithms {
-        if let Ok(value) = session_curve::of_pkcs8(*algorithm, pkcs8) {
+        if let Ok(value) = curve::of_pkcs8(*algorithm, pkcs8) {
             return made.curve_private(*algorithm, &value);
         }
     }
@@ -148,7 +148,7 @@ impl New<'_> {
     fn object(
         &self,
         class: CK_OBJECT_CLASS,
-        attributes: crate::attributes::Attributes,
+        attributes: crate::object::attributes::Attributes,
         key: Option<KeyOfObject>,
         session_key: Option<SessionKey>,
     ) -> Object {
@@ -158,13 +158,13 @@ impl New<'_> {
 
     fn rsa_public(&self, key: PublicKey) -> Result<Object> {
         let mut attributes = attributes(CKO_PUBLIC_KEY, CKK_RSA, self.public, self.origin)?;
-        session_rsa::describe_public(&key, &mut attributes)?;
+        rsa::describe_public(&key, &mut attributes)?;
         Ok(self.object(CKO_PUBLIC_KEY, attributes, None, Some(SessionKey::RsaPublic(key))))
     }
 
     fn rsa_private(&self, key: PrivateKey) -> Result<Object> {
         let mut attributes = attributes(CKO_PRIVATE_KEY, CKK_RSA, self.private, self.origin)?;
-        session_rsa::describe_private(&key, &mut attributes)?;
+        rsa::describe_private(&key, &mut attributes)?;
         Ok(self.object(CKO_PRIVATE_KEY, attributes, None, Some(SessionKey::Rsa(Box::new(key)))))
     }
 

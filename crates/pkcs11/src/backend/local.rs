@@ -18,8 +18,8 @@ use zeroize::Zeroizing;
 
 use crate::backend::{Backend, EntryState, KeyEntry, NewKey, Source, VersionEntry};
 use crate::error::{Failure, Result, fail, report, write_reason};
-use crate::mechanism::Padding;
-use crate::public::{Digest, kms_padding, prehashed};
+use crate::object::public::{Digest, kms_padding, prehashed};
+use crate::operation::mechanism::Padding;
 
 /// Opens a keystore for one call.
 pub(crate) trait Opener: Send + Sync {

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use cryptoki_sys::*;
 use zeroize::Zeroizing;
 
-use crate::attributes::{Attribute, Template};
 use crate::backend::Backend;
-use crate::cipher::{CipherOperation, Direction};
 use crate::error::{Failure, Result, fail, require};
-use crate::mechanism::{Mechanism, Parameters, can_wrap};
 use crate::object::Object;
-use crate::session_aes::KeyWrap;
-use crate::session_create::private_of_pkcs8;
-use crate::session_key::SessionKey;
-use crate::session_rsa;
-use crate::session_template::{Origin, secret_key};
+use crate::object::attributes::{Attribute, Template};
+use crate::operation::cipher::{CipherOperation, Direction};
+use crate::operation::mechanism::{Mechanism, Parameters, can_wrap};
+use crate::session::aes::KeyWrap;
+use crate::session::create::private_of_pkcs8;
+use crate::session::key::SessionKey;
+use crate::session::rsa;
+use crate::session::template::{Origin, secret_key};
 
 /// Wraps a key.
 ///
@@ -35,7 +35,7 @@ pub(crate) fn wrap(mechanism: Mechanism, wrapping: Arc<Object>, key: &Object) ->
     let value = match key.session_key.as_deref() {
         Some(SessionKey::Secret) => Zeroizing::new(key.secret()?.to_vec()),
         Some(SessionKey::Curve(key)) => key.to_pkcs8()?,
-        Some(SessionKey::Rsa(key)) => session_rsa::to_pkcs8(key)?,
+        Some(SessionKey::Rsa(key)) => rsa::to_pkcs8(key)?,
         _ => return fail(CKR_KEY_NOT_WRAPPABLE),
     };
     if let Some(how) = KeyWrap::of_mechanism(mechanism.kind) {

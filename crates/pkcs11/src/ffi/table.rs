@@ -10,16 +10,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use cryptoki_sys::*;
 
-use crate::attributes::{Attribute, Template};
-use crate::cipher::Direction;
+use crate::backend::generate;
 use crate::config;
 use crate::error::{FUNCTION, Failure, Result, fail, require};
-use crate::generate;
+use crate::ffi::raw;
 use crate::module;
-use crate::raw;
+use crate::object::attributes::{Attribute, Template};
+use crate::operation::cipher::Direction;
+use crate::session::create::{generate_pair, generate_secret};
+use crate::session::objects;
 use crate::session::{InSession, Purpose, Reply, without_room};
-use crate::session_create::{generate_pair, generate_secret};
-use crate::session_objects;
 
 /// Runs the work of a call, and turns a failure or a panic into its code.
 fn call(name: &'static str, work: impl FnOnce() -> Result<()>) -> CK_RV {
@@ -118,7 +118,7 @@ functions! {
 
     fn C_GetMechanismList(slot: CK_SLOT_ID, list: *mut CK_MECHANISM_TYPE, count: Length) {
         module::state()?.slot(slot)?;
-        let kinds: Vec<_> = crate::mechanism::MECHANISMS.iter().map(|info| info.kind).collect();
+        let kinds: Vec<_> = crate::operation::mechanism::MECHANISMS.iter().map(|info| info.kind).collect();
         raw::write_list(list, count, &kinds)
     }
 
@@ -302,7 +302,7 @@ functions! {
         let state = module::state()?;
         InSession::new(&state, session)?;
         require(!object.is_null(), CKR_ARGUMENTS_BAD)?;
-        let created = session_objects::create(&raw::template(template, count)?, session)?;
+        let created = objects::create(&raw::template(template, count)?, session)?;
         let [handle] = state.add(session, [created])?;
         raw::write(object, handle)
     }

@@ -1,22 +1,33 @@
 //! Sessions, and the operations that are active in them.
 
+pub(crate) mod aes;
+pub(crate) mod cipher;
+pub(crate) mod create;
+pub(crate) mod curve;
+pub(crate) mod key;
+pub(crate) mod objects;
+pub(crate) mod rsa;
+pub(crate) mod signature;
+pub(crate) mod template;
+pub(crate) mod wrap;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cryptoki_sys::*;
 use zeroize::Zeroizing;
 
-use crate::attributes::Attribute;
 use crate::backend::{Backend, NewKey};
-use crate::cipher::{self, CipherOperation, Direction, EncryptedMessage, is_aes};
-use crate::derive::derive;
-use crate::digest::{Hash, Hasher};
 use crate::error::{Failure, Result, fail, require};
-use crate::mechanism::{Mechanism, Parameters};
 use crate::module::ModuleState;
 use crate::object::Object;
-use crate::session_template;
-use crate::session_wrap;
-use crate::signing::SignatureOperation;
+use crate::object::attributes::Attribute;
+use crate::operation::cipher::{
+    CipherOperation, Direction, EncryptedMessage, decrypt, encrypt_message, is_aes,
+};
+use crate::operation::derive::derive;
+use crate::operation::digest::{Hash, Hasher};
+use crate::operation::mechanism::{Mechanism, Parameters};
+use crate::operation::signing::SignatureOperation;
 use crate::slot::Slot;
 
 /// A result whose length the program may not know.
@@ -433,14 +444,14 @@ impl<'a> InSession<'a> {
     ) -> Result<EncryptedMessage> {
         let object = self.message_key(Direction::Encrypt)?;
         let key = object.key.as_ref().ok_or(Failure(CKR_GENERAL_ERROR))?;
-        cipher::encrypt_message(&*self.backend()?, key, plaintext, associated_data)
+        encrypt_message(&*self.backend()?, key, plaintext, associated_data)
     }
 
     /// Decrypts a message: its nonce, its ciphertext and its tag in a row.
     pub(crate) fn decrypt_message(&self, body: &[u8], associated_data: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
         let object = self.message_key(Direction::Decrypt)?;
         let key = object.key.as_ref().ok_or(Failure(CKR_GENERAL_ERROR))?;
-        cipher::decrypt(&*self.backend()?, key, body, associated_data)
+        decrypt(&*self.backend()?, key, body, associated_data)
     }
 
     /// Makes a key. It is one of the token.
@@ -479,7 +490,7 @@ impl<'a> InSession<'a> {
     ) -> Result<Reply> {
         let wrapping = self.slot.object(wrapping);
         let wrapping = wrapping.map_err(|_| Failure(CKR_WRAPPING_KEY_HANDLE_INVALID))?;
-        let wrapped = session_wrap::wrap(mechanism, wrapping, &*self.key(key)?)?;
+        let wrapped = wrap::wrap(mechanism, wrapping, &*self.key(key)?)?;
         Ok(without_room(room, wrapped.len()).unwrap_or(Reply::Bytes(wrapped)))
     }
 
@@ -494,7 +505,7 @@ impl<'a> InSession<'a> {
     ) -> Result<Object> {
         let unwrapping = self.slot.object(unwrapping);
         let unwrapping = unwrapping.map_err(|_| Failure(CKR_UNWRAPPING_KEY_HANDLE_INVALID))?;
-        session_wrap::unwrap(mechanism, unwrapping, || self.backend(), wrapped, template, session)
+        wrap::unwrap(mechanism, unwrapping, || self.backend(), wrapped, template, session)
     }
 
     /// Copies an object of a session to this one.
@@ -504,7 +515,7 @@ impl<'a> InSession<'a> {
         template: &[Attribute],
         session: CK_SESSION_HANDLE,
     ) -> Result<Object> {
-        session_template::copy(&*self.slot.object(object)?, template, session)
+        template::copy(&*self.slot.object(object)?, template, session)
     }
 
     pub(crate) fn destroy(&self, object: CK_OBJECT_HANDLE) -> Result<()> {

@@ -6,14 +6,14 @@ use bulla_kms::prehash::HashFunction;
 use cryptoki_sys::*;
 
 use crate::backend::Backend;
-use crate::digest::{Hash, Hasher};
 use crate::error::{Failure, Result, fail, require};
-use crate::mechanism::{Mechanism, Padding, Scheme};
+use crate::object::public;
 use crate::object::{KeyOfObject, Object};
-use crate::public;
-use crate::session_curve::CurvePrivateKey;
-use crate::session_key::SessionKey;
-use crate::session_signature::SessionSignature;
+use crate::operation::digest::{Hash, Hasher};
+use crate::operation::mechanism::{Mechanism, Padding, Scheme};
+use crate::session::curve::CurvePrivateKey;
+use crate::session::key::SessionKey;
+use crate::session::signature::SessionSignature;
 
 /// The longest message that is sent to the service. Longer ones are hashed in the module, where the
 /// key permits that.

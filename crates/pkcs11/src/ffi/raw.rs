@@ -10,10 +10,10 @@ use std::{ptr, slice};
 
 use cryptoki_sys::*;
 
-use crate::attributes::{Answer, Attribute, Wanted};
-use crate::cipher::{NONCE_LEN, TAG_LEN};
 use crate::error::{Failure, Result, fail, require};
-use crate::mechanism::{Mechanism, Parameters};
+use crate::object::attributes::{Answer, Attribute, Wanted};
+use crate::operation::cipher::{NONCE_LEN, TAG_LEN};
+use crate::operation::mechanism::{Mechanism, Parameters};
 use crate::session::Reply;
 
 /// The most attributes of a template. The standard has about 130.

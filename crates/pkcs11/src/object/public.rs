@@ -8,9 +8,9 @@ use bulla_kms::transfer::{PublicFormat, export_public, with_lower_s};
 use bulla_kms::{Algorithm, PublicKey};
 use cryptoki_sys::*;
 
-use crate::attributes::{Attributes, Template};
 use crate::error::{Failure, Result, fail, require};
-use crate::mechanism::{Padding, Scheme};
+use crate::object::attributes::{Attributes, Template};
+use crate::operation::mechanism::{Padding, Scheme};
 
 /// The tag of an OCTET STRING in DER.
 const OCTET_STRING: u8 = 0x04;
@@ -281,8 +281,8 @@ const DIGEST_INFO: [(HashFunction, &[u8]); 3] = [
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attributes::Attribute;
-    use crate::session_create;
+    use crate::object::attributes::Attribute;
+    use crate::session::create;
     use bulla_kms::{Keystore, NewKey};
 
     #[test]
@@ -329,7 +329,7 @@ mod tests {
             for kind in [CKA_EC_PARAMS, CKA_EC_POINT, CKA_MODULUS, CKA_PUBLIC_EXPONENT] {
                 template.extend(attributes.get(kind).map(|value| Attribute::new(kind, value)));
             }
-            let created = session_create::create(CKO_PUBLIC_KEY, &template, 1).unwrap();
+            let created = create::create(CKO_PUBLIC_KEY, &template, 1).unwrap();
             let info = created.attributes.get(CKA_PUBLIC_KEY_INFO);
             assert_eq!(info, attributes.get(CKA_PUBLIC_KEY_INFO), "{algorithm}");
             if algorithm.is_rsa() {

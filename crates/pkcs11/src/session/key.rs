@@ -8,11 +8,11 @@
 use cryptoki_sys::*;
 use rsa::{PrivateKey, PublicKey};
 
-use crate::cipher::Direction;
 use crate::error::{Failure, Result, require};
 use crate::object::Object;
-use crate::session_aes;
-use crate::session_curve::CurvePrivateKey;
+use crate::operation::cipher::Direction;
+use crate::session::aes;
+use crate::session::curve::CurvePrivateKey;
 
 /// The longest value of a secret key in bytes.
 pub(crate) const MAX_SECRET_LEN: usize = 4096;
@@ -81,10 +81,10 @@ pub(crate) fn encrypt_data(
 ) -> Result<zeroize::Zeroizing<Vec<u8>>> {
     base.permits(mechanism, CKA_DERIVE)?;
     let key = base.aes_key()?;
-    let is_whole = !data.is_empty() && data.len().is_multiple_of(session_aes::BLOCK_LEN);
+    let is_whole = !data.is_empty() && data.len().is_multiple_of(aes::BLOCK_LEN);
     require(is_whole, CKR_MECHANISM_PARAM_INVALID)?;
-    let mode = iv.map_or(session_aes::Mode::Ecb, session_aes::Mode::Cbc);
+    let mode = iv.map_or(aes::Mode::Ecb, aes::Mode::Cbc);
     let mut out = zeroize::Zeroizing::new(data.to_vec());
-    session_aes::whole_blocks(key, mode, Direction::Encrypt)?(&mut out);
+    aes::whole_blocks(key, mode, Direction::Encrypt)?(&mut out);
     Ok(out)
 }

@@ -4,10 +4,10 @@ use bulla_kms::Algorithm;
 use bulla_kms::prehash::HashFunction;
 use cryptoki_sys::*;
 
-use crate::cipher::is_aes;
 use crate::error::{Result, fail, require};
 use crate::object::agrees;
-use crate::session_key::MAX_SECRET_LEN;
+use crate::operation::cipher::is_aes;
+use crate::session::key::MAX_SECRET_LEN;
 
 /// A mechanism with its parameters, as a program gives it.
 #[derive(Debug)]

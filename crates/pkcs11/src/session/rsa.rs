@@ -9,11 +9,11 @@ use rsa::traits::{PrivateKeyParts as _, PublicKeyParts as _};
 use rsa::{BoxedUint, Oaep, Pkcs1v15Encrypt, Pkcs1v15Sign, PrivateKey, Pss, PublicKey};
 use zeroize::Zeroizing;
 
-use crate::attributes::{Attributes, Template};
-use crate::digest::Hash;
 use crate::error::{Failure, Result, fail, require};
-use crate::mechanism::{Mechanism, Parameters};
-use crate::public::{RSA_EXPONENT, without_zeros};
+use crate::object::attributes::{Attributes, Template};
+use crate::object::public::{RSA_EXPONENT, without_zeros};
+use crate::operation::digest::Hash;
+use crate::operation::mechanism::{Mechanism, Parameters};
 
 /// The lengths of new keys in bits. A longer one takes minutes to make.
 const NEW_KEY_BITS: std::ops::RangeInclusive<CK_ULONG> = 1024..=4096;

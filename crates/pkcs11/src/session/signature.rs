@@ -7,12 +7,12 @@ use aws_lc_rs::hmac;
 use cryptoki_sys::*;
 use zeroize::Zeroizing;
 
-use crate::digest::Hasher;
 use crate::error::{Failure, Result, fail, require};
-use crate::mechanism::{Mechanism, Parameters, can_sign};
 use crate::object::Object;
-use crate::session_key::SessionKey;
-use crate::session_rsa::{RsaScheme, sign, verify};
+use crate::operation::digest::Hasher;
+use crate::operation::mechanism::{Mechanism, Parameters, can_sign};
+use crate::session::key::SessionKey;
+use crate::session::rsa::{RsaScheme, sign, verify};
 
 /// The longest data that RSA signs without a hash function, for the longest keys.
 const MAX_RAW_LEN: usize = 1024;

@@ -13,8 +13,8 @@ use aes_kw::{AesKw, AesKwp};
 use cryptoki_sys::*;
 use zeroize::Zeroizing;
 
-use crate::cipher::{Direction, NONCE_LEN};
 use crate::error::{Failure, Result, fail, require};
+use crate::operation::cipher::{Direction, NONCE_LEN};
 
 /// The length of a block in bytes.
 pub(crate) const BLOCK_LEN: usize = 16;

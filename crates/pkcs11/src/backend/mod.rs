@@ -1,5 +1,9 @@
 //! What has the keys of a slot: a service, or a keystore on this machine.
 
+pub(crate) mod connection;
+pub(crate) mod generate;
+pub(crate) mod local;
+
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -9,8 +13,8 @@ use bulla_kms::{Algorithm, Origin, PublicKey, VersionState};
 use zeroize::Zeroizing;
 
 use crate::error::Result;
-use crate::mechanism::Padding;
-use crate::public::Digest;
+use crate::object::public::Digest;
+use crate::operation::mechanism::Padding;
 
 /// Where the keys of a slot are, before anybody has logged in.
 pub(crate) trait Source: Send + Sync {

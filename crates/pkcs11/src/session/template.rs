@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use cryptoki_sys::*;
 
-use crate::attributes::{Attribute, Attributes, Template};
 use crate::error::{Failure, Result, fail, require};
 use crate::object::Object;
-use crate::session_key::{MAX_SECRET_LEN, SessionKey};
+use crate::object::attributes::{Attribute, Attributes, Template};
+use crate::session::key::{MAX_SECRET_LEN, SessionKey};
 
 /// Where a key comes from, which some of its attributes tell.
 #[derive(Clone, Copy)]
@@ -331,7 +331,7 @@ fn changed(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attributes::{Answer, Wanted};
+    use crate::object::attributes::{Answer, Wanted};
 
     fn flag(kind: CK_ATTRIBUTE_TYPE, value: bool) -> Attribute {
         Attribute::new(kind, &[u8::from(value)])

@@ -8,8 +8,8 @@ use sha2::{Digest as _, Sha256};
 use x509_cert::der::Encode as _;
 use x509_cert::ext::pkix::BasicConstraints;
 
-use crate::attributes::Attributes;
 use crate::object::Object;
+use crate::object::attributes::Attributes;
 
 /// What `CKA_CERTIFICATE_CATEGORY` says of the owner of a key.
 const TOKEN_USER: CK_ULONG = 1;

@@ -4,11 +4,11 @@ use bulla_kms::Algorithm;
 use cryptoki_sys::*;
 use data_encoding::{BASE32_NOPAD, BASE32_NOPAD_NOCASE};
 
-use crate::attributes::{Attribute, Template};
 use crate::backend::NewKey;
 use crate::error::{Failure, Result, fail, require};
-use crate::mechanism::{Mechanism, Parameters};
-use crate::public::{RSA_EXPONENT, algorithm_of_curve, key_type, without_zeros};
+use crate::object::attributes::{Attribute, Template};
+use crate::object::public::{RSA_EXPONENT, algorithm_of_curve, key_type, without_zeros};
+use crate::operation::mechanism::{Mechanism, Parameters};
 
 /// The purpose of a key that a program makes.
 const PURPOSE: &str = "pkcs11";

@@ -23,8 +23,8 @@ use zeroize::Zeroizing;
 
 use crate::backend::{Backend, EntryState, KeyEntry, NewKey, Source, VersionEntry};
 use crate::error::{Failure, Result, fail, report};
-use crate::mechanism::Padding;
-use crate::public::Digest;
+use crate::object::public::Digest;
+use crate::operation::mechanism::Padding;
 
 /// How many clients there are. Threads that wait for one client take turns in driving it.
 const CLIENTS: usize = 4;

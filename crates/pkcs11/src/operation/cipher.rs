@@ -12,10 +12,10 @@ use zeroize::Zeroizing;
 
 use crate::backend::Backend;
 use crate::error::{Failure, Result, fail, require};
-use crate::mechanism::{Mechanism, Parameters};
 use crate::object::{KeyOfObject, Object};
+use crate::operation::mechanism::{Mechanism, Parameters};
 use crate::session::Reply;
-use crate::session_cipher::SessionCipher;
+use crate::session::cipher::SessionCipher;
 
 /// The longest plaintext that the service takes.
 pub(crate) const MAX_PLAINTEXT_LEN: usize = 64 << 20;
