@@ -292,7 +292,15 @@ impl ModuleState {
     /// # Errors
     /// `CKR_SESSION_HANDLE_INVALID`; `CKR_USER_NOT_LOGGED_IN`.
     pub(crate) fn log_out(&self, handle: CK_SESSION_HANDLE) -> Result<()> {
-        self.slot(self.session(handle)?.slot)?.log_out()
+        let slot = self.session(handle)?.slot;
+        self.slot(slot)?.log_out()?;
+        // They have private keys, which end now. An operation may wait for the service, and
+        // sessions begin and end meanwhile.
+        let sessions = self.sessions.read().unwrap_or_else(PoisonError::into_inner);
+        let of_slot: Vec<_> = sessions.values().filter(|session| session.slot == slot).cloned().collect();
+        drop(sessions);
+        of_slot.iter().for_each(|session| session.end_operations());
+        Ok(())
     }
 }
 

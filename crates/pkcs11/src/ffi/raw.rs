@@ -11,7 +11,7 @@ use std::{ptr, slice};
 use cryptoki_sys::*;
 
 use crate::error::{Failure, Result, fail, require};
-use crate::object::attributes::{Answer, Attribute, Wanted};
+use crate::object::attributes::{Answer, Attribute, Wanted, check_unique};
 use crate::operation::cipher::{NONCE_LEN, TAG_LEN};
 use crate::operation::mechanism::{Mechanism, Parameters};
 use crate::session::Reply;
@@ -20,7 +20,7 @@ use crate::session::Reply;
 const MAX_ATTRIBUTES: CK_ULONG = 1024;
 /// The length of an attribute that a program cannot have.
 const CK_UNAVAILABLE_INFORMATION: CK_ULONG = CK_ULONG::MAX;
-/// The longest value of an attribute that a program gives: a long certificate.
+/// The longest value that a program gives, and the most bytes of a template: a long certificate.
 const MAX_VALUE_LEN: CK_ULONG = 1 << 20;
 
 /// Bytes from a program. NULL is the same as no bytes only if the length is 0.
@@ -128,19 +128,31 @@ pub(crate) unsafe fn output(
     }
 }
 
-/// A template whose attributes have values.
+/// A template of an object. No attribute is there twice.
+///
+/// # Safety
+/// As for [`attributes`].
+pub(crate) unsafe fn template(at: *const CK_ATTRIBUTE, count: CK_ULONG) -> Result<Vec<Attribute>> {
+    // SAFETY: the caller's promise.
+    let template = unsafe { attributes(at, count) }?;
+    check_unique(&template)?;
+    Ok(template)
+}
+
+/// Attributes with their values.
 ///
 /// # Safety
 /// If it is not NULL, `count` attributes are readable, and so are their values.
-pub(crate) unsafe fn template(at: *const CK_ATTRIBUTE, count: CK_ULONG) -> Result<Vec<Attribute>> {
+pub(crate) unsafe fn attributes(at: *const CK_ATTRIBUTE, count: CK_ULONG) -> Result<Vec<Attribute>> {
     if count == 0 {
         return Ok(Vec::new());
     }
     require(!at.is_null() && count <= MAX_ATTRIBUTES, CKR_ARGUMENTS_BAD)?;
+    let mut left = MAX_VALUE_LEN;
     let one = |place: usize| {
         // SAFETY: the caller promised `count` attributes.
         let CK_ATTRIBUTE { type_, pValue, ulValueLen } = unsafe { read(at.wrapping_add(place)) }?;
-        require(ulValueLen <= MAX_VALUE_LEN, CKR_ATTRIBUTE_VALUE_INVALID)?;
+        left = left.checked_sub(ulValueLen).ok_or(Failure(CKR_ATTRIBUTE_VALUE_INVALID))?;
         require(ulValueLen == 0 || !pValue.is_null(), CKR_ATTRIBUTE_VALUE_INVALID)?;
         // SAFETY: the caller promised the value.
         let value = unsafe { bytes(pValue.cast(), ulValueLen) }?;

@@ -200,7 +200,7 @@ functions! {
     fn C_FindObjectsInit(session: Session, template: *mut CK_ATTRIBUTE, count: CK_ULONG) {
         let state = module::state()?;
         let session = InSession::new(&state, session)?;
-        session.find_init(&raw::template(template, count)?)
+        session.find_init(&raw::attributes(template, count)?)
     }
 
     fn C_FindObjects(session: Session, list: *mut Handle, max: CK_ULONG, count: Length) {

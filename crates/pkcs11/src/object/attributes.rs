@@ -3,7 +3,7 @@
 use cryptoki_sys::*;
 use zeroize::Zeroizing;
 
-use crate::error::{Failure, Result, fail};
+use crate::error::{Failure, Result, fail, require};
 
 /// An attribute of a template, with its value.
 pub(crate) struct Attribute {
@@ -130,6 +130,17 @@ fn is_secret(kind: CK_ATTRIBUTE_TYPE) -> bool {
     )
 }
 
+/// Checks that no attribute is there twice: one reader could take the first value and another one
+/// the second.
+///
+/// # Errors
+/// `CKR_TEMPLATE_INCONSISTENT`.
+pub(crate) fn check_unique(template: &[Attribute]) -> Result<()> {
+    let is_first =
+        |(place, one): (usize, &Attribute)| !template[..place].iter().any(|other| other.kind == one.kind);
+    require(template.iter().enumerate().all(is_first), CKR_TEMPLATE_INCONSISTENT)
+}
+
 /// A template, by the kinds of its attributes.
 pub(crate) struct Template<'a>(pub(crate) &'a [Attribute]);
 
@@ -218,6 +229,15 @@ mod tests {
         assert!(private_key().matches(&[Attribute::new(CKA_CLASS, &CKO_PRIVATE_KEY.to_ne_bytes()), label]));
         assert!(!private_key().matches(&[other]));
         assert!(!private_key().matches(&[Attribute::new(CKA_ID, b"")]));
+    }
+
+    #[test]
+    fn an_attribute_that_is_there_twice_is_refused_whatever_its_values_are() {
+        let of = |kinds: &[CK_ATTRIBUTE_TYPE]| {
+            check_unique(&kinds.iter().map(|kind| Attribute::new(*kind, &[1])).collect::<Vec<_>>())
+        };
+        assert_eq!(of(&[CKA_SIGN, CKA_VERIFY]), Ok(()));
+        assert_eq!(of(&[CKA_SIGN, CKA_VERIFY, CKA_SIGN]), fail(CKR_TEMPLATE_INCONSISTENT));
     }
 
     #[test]

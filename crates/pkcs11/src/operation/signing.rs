@@ -249,7 +249,7 @@ fn key_for<'a>(
     flag: CK_ATTRIBUTE_TYPE,
 ) -> Result<&'a KeyOfObject> {
     let key = object.key()?;
-    if object.session_key.is_some() {
+    if !object.is_token_object() {
         object.allows(mechanism.kind)?;
     }
     // A mechanism that nobody has is told first.

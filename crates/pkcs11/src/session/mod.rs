@@ -150,6 +150,11 @@ impl Session {
         Ok(())
     }
 
+    /// Ends all operations.
+    pub(crate) fn end_operations(&self) {
+        *self.operations() = Operations::default();
+    }
+
     fn operations(&self) -> MutexGuard<'_, Operations> {
         self.operations.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -505,6 +510,8 @@ impl<'a> InSession<'a> {
     ) -> Result<Object> {
         let unwrapping = self.slot.object(unwrapping);
         let unwrapping = unwrapping.map_err(|_| Failure(CKR_UNWRAPPING_KEY_HANDLE_INVALID))?;
+        // To unwrap is to decrypt, and there is no operation for which a program could give the PIN.
+        Authentication::of(&unwrapping).check()?;
         wrap::unwrap(mechanism, unwrapping, || self.backend(), wrapped, template, session)
     }
 

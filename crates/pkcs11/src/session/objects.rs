@@ -30,13 +30,13 @@ pub(crate) fn create(template: &[Attribute], session: CK_SESSION_HANDLE) -> Resu
             for kind in [CKA_SUBJECT, CKA_ISSUER, CKA_SERIAL_NUMBER, CKA_START_DATE, CKA_END_DATE] {
                 attributes.set(kind, b"");
             }
-            copy(template, &mut attributes);
+            copy(template, &mut attributes)?;
         }
         CKO_DATA => {
             for kind in [CKA_APPLICATION, CKA_OBJECT_ID, CKA_VALUE] {
                 attributes.set(kind, b"");
             }
-            copy(template, &mut attributes);
+            copy(template, &mut attributes)?;
         }
         _ => return fail(CKR_ATTRIBUTE_VALUE_INVALID),
     }
@@ -61,15 +61,20 @@ fn defaults(class: CK_OBJECT_CLASS) -> Attributes {
 }
 
 /// Takes the attributes of a template, but those that say what the module decides.
-fn copy(template: &[Attribute], attributes: &mut Attributes) {
+fn copy(template: &[Attribute], attributes: &mut Attributes) -> Result<()> {
     for attribute in template {
         match attribute.kind {
             CKA_TRUSTED | CKA_TOKEN | CKA_UNIQUE_ID => {}
+            flag @ (CKA_PRIVATE | CKA_MODIFIABLE | CKA_COPYABLE | CKA_DESTROYABLE) => {
+                let is_set = Template(template).flag(flag)? == Some(true);
+                attributes.set_flags(&[(flag, is_set)]);
+            }
             _ => {
                 attributes.set(attribute.kind, &attribute.value);
             }
         }
     }
+    Ok(())
 }
 
 #[cfg(test)]

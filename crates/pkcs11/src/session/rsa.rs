@@ -21,6 +21,8 @@ const NEW_KEY_BITS: std::ops::RangeInclusive<CK_ULONG> = 1024..=4096;
 const MAX_MODULUS_LEN: usize = 1024;
 /// What PKCS #1 1.5 takes of the modulus, in bytes.
 const PKCS1_OVERHEAD: usize = 11;
+/// The longest PKCS #8 in bytes: that of a key of 8192 bits is shorter.
+const MAX_PKCS8_LEN: usize = 5 * MAX_MODULUS_LEN;
 
 /// Computes with the type of a hash function.
 macro_rules! by_hash {
@@ -306,7 +308,12 @@ pub(crate) fn private_of_template(template: &Template<'_>) -> Result<PrivateKey>
 /// # Errors
 /// `CKR_WRAPPED_KEY_INVALID`.
 pub(crate) fn of_pkcs8(pkcs8: &[u8]) -> Result<PrivateKey> {
-    PrivateKey::from_pkcs8_der(pkcs8).map_err(|_| Failure(CKR_WRAPPED_KEY_INVALID))
+    let invalid = Failure(CKR_WRAPPED_KEY_INVALID);
+    // The library takes moduli of any length from PKCS #8, and computes for minutes with long ones.
+    require(pkcs8.len() <= MAX_PKCS8_LEN, CKR_WRAPPED_KEY_INVALID)?;
+    let key = PrivateKey::from_pkcs8_der(pkcs8).map_err(|_| invalid)?;
+    PublicKey::new(key.n().as_ref().clone(), key.e().clone()).map_err(|_| invalid)?;
+    Ok(key)
 }
 
 /// The private key as PKCS #8.
@@ -356,4 +363,33 @@ pub(crate) fn describe_private(key: &PrivateKey, attributes: &mut Attributes) ->
         attributes.set(kind, &bytes(part.ok_or(Failure(CKR_DEVICE_ERROR))?));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A key in PKCS #8 whose modulus has 2 * `bits` + 1 bits. Its factors need not be primes.
+    fn pkcs8(bits: usize) -> Zeroizing<Vec<u8>> {
+        let factor = |places: &[usize]| {
+            let mut bytes = vec![0; bits / 8 + 1];
+            for place in places {
+                let index = bytes.len() - 1 - place / 8;
+                bytes[index] |= 1 << (place % 8);
+            }
+            BoxedUint::from_be_slice_vartime(&bytes)
+        };
+        let key =
+            PrivateKey::from_p_q(factor(&[bits, 0]), factor(&[bits, 100, 0]), BoxedUint::from(65537_u64));
+        to_pkcs8(&key.unwrap()).unwrap()
+    }
+
+    #[test]
+    fn an_unwrapped_key_has_a_length_that_keys_have() {
+        assert!(of_pkcs8(&pkcs8(512)).is_ok());
+        assert!(of_pkcs8(&pkcs8(4095)).is_ok());
+        for bits in [255, 511, 4096, 8200] {
+            assert_eq!(of_pkcs8(&pkcs8(bits)).err(), Some(Failure(CKR_WRAPPED_KEY_INVALID)), "{bits}");
+        }
+    }
 }

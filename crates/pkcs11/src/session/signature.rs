@@ -51,7 +51,10 @@ impl SessionSignature {
                 }
             }
             _ => {
-                let algorithm = hmac_algorithm(mechanism.kind).map_err(inconsistent)?;
+                let (algorithm, kind) = hmac_algorithm(mechanism.kind).map_err(inconsistent)?;
+                let has_kind =
+                    |kind: CK_KEY_TYPE| object.attributes.get(CKA_KEY_TYPE) == Some(&kind.to_ne_bytes());
+                require(has_kind(kind) || has_kind(CKK_GENERIC_SECRET), CKR_KEY_TYPE_INCONSISTENT)?;
                 require(mechanism.parameters == Parameters::None, CKR_MECHANISM_PARAM_INVALID)?;
                 let key = hmac::Key::new(algorithm, object.secret()?);
                 Input::Hmac(Box::new(hmac::Context::with_key(&key)), algorithm.tag_len())
@@ -130,13 +133,14 @@ impl SessionSignature {
     }
 }
 
-fn hmac_algorithm(kind: CK_MECHANISM_TYPE) -> Result<hmac::Algorithm> {
+/// The algorithm of a mechanism, and the type of the keys that are for it alone.
+fn hmac_algorithm(kind: CK_MECHANISM_TYPE) -> Result<(hmac::Algorithm, CK_KEY_TYPE)> {
     Ok(match kind {
-        CKM_SHA_1_HMAC => hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY,
-        CKM_SHA224_HMAC => hmac::HMAC_SHA224,
-        CKM_SHA256_HMAC => hmac::HMAC_SHA256,
-        CKM_SHA384_HMAC => hmac::HMAC_SHA384,
-        CKM_SHA512_HMAC => hmac::HMAC_SHA512,
+        CKM_SHA_1_HMAC => (hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, CKK_SHA_1_HMAC),
+        CKM_SHA224_HMAC => (hmac::HMAC_SHA224, CKK_SHA224_HMAC),
+        CKM_SHA256_HMAC => (hmac::HMAC_SHA256, CKK_SHA256_HMAC),
+        CKM_SHA384_HMAC => (hmac::HMAC_SHA384, CKK_SHA384_HMAC),
+        CKM_SHA512_HMAC => (hmac::HMAC_SHA512, CKK_SHA512_HMAC),
         _ => return fail(CKR_MECHANISM_INVALID),
     })
 }

@@ -102,13 +102,6 @@ fn flags(class: CK_OBJECT_CLASS, kind: CK_KEY_TYPE, origin: Origin) -> Vec<(CK_A
     flags
 }
 
-/// Checks that no attribute is there twice.
-pub(crate) fn check_unique(template: &[Attribute]) -> Result<()> {
-    let is_first =
-        |(place, one): (usize, &Attribute)| !template[..place].iter().any(|other| other.kind == one.kind);
-    require(template.iter().enumerate().all(is_first), CKR_TEMPLATE_INCONSISTENT)
-}
-
 /// Whether an attribute is a part of the key itself, which whoever makes the key reads.
 fn is_part_of_key(kind: CK_ATTRIBUTE_TYPE) -> bool {
     matches!(
@@ -142,7 +135,6 @@ pub(crate) fn attributes(
     template: &[Attribute],
     origin: Origin,
 ) -> Result<Attributes> {
-    check_unique(template)?;
     let mut attributes = Attributes::default();
     attributes.set_number(CKA_CLASS, class).set_number(CKA_KEY_TYPE, kind).set_flags(&[(CKA_TOKEN, false)]);
     for text in [CKA_LABEL, CKA_ID, CKA_START_DATE, CKA_END_DATE] {
@@ -252,7 +244,7 @@ pub(crate) fn is_secret_kind(kind: CK_KEY_TYPE) -> bool {
 ///
 /// # Errors
 /// `CKR_ACTION_PROHIBITED` if the object is not modifiable; `CKR_ATTRIBUTE_READ_ONLY`;
-/// `CKR_ATTRIBUTE_VALUE_INVALID`; `CKR_TEMPLATE_INCONSISTENT` if an attribute is there twice.
+/// `CKR_ATTRIBUTE_VALUE_INVALID`.
 pub(crate) fn change(object: &Object, template: &[Attribute]) -> Result<Attributes> {
     require(object.attributes.is_set(CKA_MODIFIABLE), CKR_ACTION_PROHIBITED)?;
     changed(object, template, |kind| {
@@ -302,7 +294,6 @@ fn changed(
     template: &[Attribute],
     may_change: impl Fn(CK_ATTRIBUTE_TYPE) -> bool,
 ) -> Result<Attributes> {
-    check_unique(template)?;
     let mut attributes = object.attributes.clone();
     for Attribute { kind, value } in template {
         let old = object.attributes.get(*kind).ok_or(Failure(CKR_ATTRIBUTE_TYPE_INVALID))?;
@@ -373,8 +364,6 @@ mod tests {
             refused(Attribute::new(CKA_ALLOWED_MECHANISMS, &[0; 7])),
             Some(CKR_ATTRIBUTE_VALUE_INVALID)
         );
-        let twice = [flag(CKA_SIGN, true), flag(CKA_SIGN, true)];
-        assert_eq!(secret(&twice, Origin::BROUGHT).err(), Some(Failure(CKR_TEMPLATE_INCONSISTENT)));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::session::aes::KeyWrap;
 use crate::session::create::private_of_pkcs8;
 use crate::session::key::SessionKey;
 use crate::session::rsa;
-use crate::session::template::{Origin, secret_key};
+use crate::session::template::{Origin, attributes, is_secret_kind, secret_key};
 
 /// Wraps a key.
 ///
@@ -86,6 +86,19 @@ pub(crate) fn unwrap(
     let asked = Template(template);
     let class = asked.number(CKA_CLASS)?.ok_or(Failure(CKR_TEMPLATE_INCOMPLETE))?;
     let kind = asked.number(CKA_KEY_TYPE)?.ok_or(Failure(CKR_TEMPLATE_INCOMPLETE))?;
+    // What is wrong with the template is told before anything is decrypted, and afterwards one code:
+    // somebody who sends changed keys learns nothing of what they decrypt to.
+    let has_type = match class {
+        CKO_SECRET_KEY => is_secret_kind(kind),
+        CKO_PRIVATE_KEY => matches!(kind, CKK_RSA | CKK_EC | CKK_EC_EDWARDS),
+        _ => false,
+    };
+    require(has_type, CKR_TEMPLATE_INCONSISTENT)?;
+    attributes(class, kind, template, Origin::UNWRAPPED)?;
+    let says_value =
+        [CKA_VALUE, CKA_MODULUS, CKA_PRIVATE_EXPONENT].iter().any(|kind| asked.get(*kind).is_some());
+    require(!says_value, CKR_TEMPLATE_INCONSISTENT)?;
+    asked.number(CKA_VALUE_LEN)?;
     let value = if let Some(how) = KeyWrap::of_mechanism(mechanism.kind) {
         let code = CKR_UNWRAPPING_KEY_TYPE_INCONSISTENT;
         how.unwrap(kek(&mechanism, &unwrapping, CKA_UNWRAP, code)?, wrapped)?
@@ -102,16 +115,7 @@ pub(crate) fn unwrap(
     };
     let made = match class {
         CKO_SECRET_KEY => secret_key(template, kind, &value, Origin::UNWRAPPED, session),
-        CKO_PRIVATE_KEY => private_of_pkcs8(template, &value, session),
-        _ => return fail(CKR_TEMPLATE_INCONSISTENT),
+        _ => private_of_pkcs8(template, &value, session),
     };
-    // The template does not say the value.
-    let is_without =
-        [CKA_VALUE, CKA_MODULUS, CKA_PRIVATE_EXPONENT].iter().all(|kind| asked.get(*kind).is_none());
-    require(is_without, CKR_TEMPLATE_INCONSISTENT)?;
-    made.map_err(|failure| match failure.0 {
-        // The value has a length that keys of the type do not have.
-        CKR_ATTRIBUTE_VALUE_INVALID if class == CKO_SECRET_KEY => Failure(CKR_WRAPPED_KEY_INVALID),
-        _ => failure,
-    })
+    made.map_err(|_| Failure(CKR_WRAPPED_KEY_INVALID))
 }

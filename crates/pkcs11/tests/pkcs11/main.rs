@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 
 mod agreement;
+mod attacks;
 mod ciphers;
 mod compare;
 mod compare_keys;

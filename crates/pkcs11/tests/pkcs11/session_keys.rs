@@ -7,11 +7,11 @@ use crate::support::{TOKEN, Token, apart};
 use cryptoki_sys::*;
 use std::ptr::null_mut;
 
-const YES: [u8; 1] = [CK_TRUE];
-const NO: [u8; 1] = [CK_FALSE];
+pub(crate) const YES: [u8; 1] = [CK_TRUE];
+pub(crate) const NO: [u8; 1] = [CK_FALSE];
 const MESSAGE: &[u8] = b"a message that is longer than two blocks";
 
-fn logged_in(token: &Token) -> Session {
+pub(crate) fn logged_in(token: &Token) -> Session {
     token.module.initialize().expect("it is initialized");
     let session = token.module.open(token.module.slot(TOKEN)).expect("a session");
     session.login(&token.pin).expect("the PIN is right");
@@ -19,14 +19,18 @@ fn logged_in(token: &Token) -> Session {
 }
 
 /// Calls a function with a mechanism, whose parameters are these bytes.
-fn with<T>(kind: CK_MECHANISM_TYPE, parameters: &[u8], work: impl FnOnce(*mut CK_MECHANISM) -> T) -> T {
+pub(crate) fn with<T>(
+    kind: CK_MECHANISM_TYPE,
+    parameters: &[u8],
+    work: impl FnOnce(*mut CK_MECHANISM) -> T,
+) -> T {
     let at = if parameters.is_empty() { null_mut() } else { parameters.as_ptr().cast_mut().cast() };
     let length = parameters.len() as CK_ULONG;
     work(&mut CK_MECHANISM { mechanism: kind, pParameter: at, ulParameterLen: length })
 }
 
 /// The bytes that a call writes.
-fn written(mut write: impl FnMut(*mut u8, *mut CK_ULONG) -> CK_RV) -> Outcome {
+pub(crate) fn written(mut write: impl FnMut(*mut u8, *mut CK_ULONG) -> CK_RV) -> Outcome {
     let (mut bytes, mut length) = (vec![0; 4096], 4096);
     ok(write(bytes.as_mut_ptr(), &mut length))?;
     bytes.truncate(length as usize);
@@ -61,14 +65,14 @@ fn cipher(
     }
 }
 
-fn create(session: &Session, template: &[CK_ATTRIBUTE]) -> Outcome<CK_OBJECT_HANDLE> {
+pub(crate) fn create(session: &Session, template: &[CK_ATTRIBUTE]) -> Outcome<CK_OBJECT_HANDLE> {
     let (at, count, mut object) = (template.as_ptr().cast_mut(), template.len() as CK_ULONG, 0);
     ok(call!(session.module, C_CreateObject(session.handle, at, count, &mut object)))?;
     Ok(object)
 }
 
 /// A secret key of a value, which programs may read and wrap.
-fn secret(session: &Session, kind: &CK_KEY_TYPE, value: &[u8]) -> CK_OBJECT_HANDLE {
+pub(crate) fn secret(session: &Session, kind: &CK_KEY_TYPE, value: &[u8]) -> CK_OBJECT_HANDLE {
     let template = [
         attribute(CKA_CLASS, number(&CKO_SECRET_KEY)),
         attribute(CKA_KEY_TYPE, number(kind)),
@@ -162,7 +166,7 @@ fn keys_of_a_session_compute_what_softhsm_computes() {
 }
 
 /// Makes a pair of RSA that programs may read. Gives the public and the private key.
-fn rsa_pair(session: &Session, bits: &CK_ULONG) -> (CK_OBJECT_HANDLE, CK_OBJECT_HANDLE) {
+pub(crate) fn rsa_pair(session: &Session, bits: &CK_ULONG) -> (CK_OBJECT_HANDLE, CK_OBJECT_HANDLE) {
     let of_public = [attribute(CKA_MODULUS_BITS, number(bits)), attribute(CKA_PUBLIC_EXPONENT, &[1, 0, 1])];
     let of_private = [attribute(CKA_SENSITIVE, &NO), attribute(CKA_EXTRACTABLE, &YES)];
     let (at, private_at) = (of_public.as_ptr().cast_mut(), of_private.as_ptr().cast_mut());
