@@ -88,10 +88,10 @@ pub struct Fuzzed {
 
 /// A connection that proves a session.
 #[derive(Debug)]
-struct Proving(Option<Arc<Session>>);
+pub(crate) struct Proving(Option<Arc<Session>>);
 
 impl Proving {
-    fn peer(session: Option<Arc<Session>>) -> Peer {
+    pub(crate) fn peer(session: Option<Arc<Session>>) -> Peer {
         Peer { connection: Arc::new(Self(session)), caller_slot: None }
     }
 }
@@ -147,6 +147,28 @@ fn jwt() -> JwtConfig {
     JwtConfig { issuer: "https://keys.example.org".to_owned(), key: vec![key] }
 }
 
+/// A session of a caller who may do everything.
+pub(crate) fn session_for_all(config: &Config) -> Arc<Session> {
+    let authority = Authority {
+        tenant: config.service.operator_tenant.clone(),
+        operations: OperationSet::ALL,
+        keys: None,
+        policies: Vec::new(),
+        expires: None,
+        can_mint_tokens: true,
+    };
+    let actor = "fuzzer".parse().expect("it is a name");
+    Arc::new(Session {
+        authority,
+        actor,
+        home: None,
+        limiter: None,
+        quota: None,
+        revocation_ids: Vec::new(),
+        acls: Vec::new(),
+    })
+}
+
 impl Fuzzed {
     /// A service whose every caller may do everything.
     ///
@@ -155,30 +177,13 @@ impl Fuzzed {
     pub fn new() -> Self {
         let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(1).build();
         let config = Config { jwt: Some(jwt()), ..Config::default() };
-        let authority = Authority {
-            tenant: config.service.operator_tenant.clone(),
-            operations: OperationSet::ALL,
-            keys: None,
-            policies: Vec::new(),
-            expires: None,
-            can_mint_tokens: true,
-        };
-        let actor = "fuzzer".parse().expect("it is a name");
-        let session = Session {
-            authority,
-            actor,
-            home: None,
-            limiter: None,
-            quota: None,
-            revocation_ids: Vec::new(),
-            acls: Vec::new(),
-        };
+        let session = session_for_all(&config);
         let service = Arc::new(Service::new(config, 1, Box::new(Memory)).expect("the service starts"));
         service.unseal(None).expect("the keystore opens");
         Self {
             runtime: runtime.expect("the runtime starts"),
             router: router(WorkerState::new(service, 0)),
-            session: Arc::new(session),
+            session,
             left: Cell::new(REQUESTS),
         }
     }

@@ -91,12 +91,42 @@ impl Keystore {
     /// ```
     pub fn signs_quickly<'a>(&self, key: impl Into<KeyRef<'a>>) -> bool {
         let key_id = key.into().key_id();
-        key_id.algorithm() == Algorithm::Ed25519
-            && self
-                .index
-                .load()
-                .key(key_id)
-                .is_ok_and(|key| key.record.backend == SOFTWARE && key.record.rotation.max_uses.is_none())
+        key_id.algorithm() == Algorithm::Ed25519 && self.signs_in_memory(key_id)
+    }
+
+    /// Whether one signature by the key takes some tens of microseconds at most: as for
+    /// [`Keystore::signs_quickly`], and also for ECDSA on P-256 in a build that signs so by
+    /// `aws-lc-rs`. A server may make one such signature on the thread that reads the network, but
+    /// not many of them.
+    /// The answer for a key that does not exist means nothing.
+    ///
+    /// ```
+    /// use bulla_kms::{Algorithm, Keystore, NewKey};
+    ///
+    /// # if cfg!(not(all(feature = "p256", any(feature = "fast", feature = "nist")))) { return Ok(()) }
+    /// let keystore = Keystore::in_memory()?;
+    /// let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::EcdsaP256);
+    /// let key = keystore.create_key(new)?;
+    /// assert!(keystore.signs_one_quickly(&key));
+    /// assert!(!keystore.signs_quickly(&key));
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
+    pub fn signs_one_quickly<'a>(&self, key: impl Into<KeyRef<'a>>) -> bool {
+        const HAS_QUICK_P256: bool = cfg!(all(feature = "p256", any(feature = "fast", feature = "nist")));
+        let key_id = key.into().key_id();
+        match key_id.algorithm() {
+            Algorithm::Ed25519 => self.signs_in_memory(key_id),
+            Algorithm::EcdsaP256 => HAS_QUICK_P256 && self.signs_in_memory(key_id),
+            _ => false,
+        }
+    }
+
+    /// Whether a signature by the key needs neither the disk nor a device.
+    fn signs_in_memory(&self, key_id: &KeyId) -> bool {
+        self.index
+            .load()
+            .key(key_id)
+            .is_ok_and(|key| key.record.backend == SOFTWARE && key.record.rotation.max_uses.is_none())
     }
 
     /// Whether encryptions, decryptions and MACs with the key take microseconds: they need neither

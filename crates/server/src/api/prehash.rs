@@ -18,7 +18,7 @@ use super::signatures::{Signed, json, write_one};
 use super::signatures::{Verified, verdict_text};
 use crate::error::{ApiError, ErrorBody, Result};
 use crate::request::{BodyBytes, Caller, Path, decode, parse, resolve_key, resolve_version};
-use crate::service::Worker;
+use crate::service::{BatchCost, Worker};
 
 pub(crate) fn routes() -> OpenApiRouter<Worker> {
     OpenApiRouter::new().routes(routes!(sign_digest)).routes(routes!(verify_digest))
@@ -150,8 +150,9 @@ async fn sign_digest(
     let key = resolve_key(&caller, &key, TokenOperation::Sign)?;
     let SignDigest { prehash, digest, padding, context } = parse(&body)?;
     let message = prehashed(prehash, padding, &digest, &context)?;
+    let cost = BatchCost::of_signature(&caller.unsealed.keystore, key.as_ref(), 0);
     let sign = move |keystore: &bulla_kms::Keystore| keystore.sign_prehashed(key.as_ref(), &message);
-    Ok(json(write_one(&worker.run_blocking(&caller.unsealed, &caller.session, sign).await?)))
+    Ok(json(write_one(&worker.run_at_cost(&caller.unsealed, &caller.session, cost, sign).await?)))
 }
 
 /// The signature of a digest to verify.

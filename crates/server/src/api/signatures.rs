@@ -104,8 +104,9 @@ async fn sign(
     let signature = match scheme {
         None => worker.sign(&caller.unsealed, &caller.session, key, message).await?,
         Some((hash, padding)) => {
+            let cost = BatchCost::of_signature(&caller.unsealed.keystore, key.as_ref(), message.len());
             let sign = move |keystore: &Keystore| keystore.sign_hashed(key.as_ref(), &message, hash, padding);
-            worker.run_blocking(&caller.unsealed, &caller.session, sign).await?
+            worker.run_at_cost(&caller.unsealed, &caller.session, cost, sign).await?
         }
     };
     Ok(json(write_one(&signature)))

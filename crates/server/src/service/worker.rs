@@ -33,8 +33,8 @@ const MAX_STEP_ITEMS: usize = 256;
 /// How long a step of slow work should take. A single item may take longer.
 const TARGET_STEP_TIME: Duration = Duration::from_millis(10);
 
-/// How many bytes are encrypted, decrypted or authenticated while other connections wait: less than
-/// a millisecond with the slowest algorithm.
+/// How many bytes are encrypted, decrypted, authenticated or hashed while other connections wait:
+/// less than a millisecond with the slowest algorithm.
 const MAX_QUICK_BYTES: usize = 256 << 10;
 
 /// How long an item of a batch takes.
@@ -54,6 +54,11 @@ impl BatchCost {
 
     pub(crate) fn quick_if(quick: bool) -> Self {
         Self::of_results(quick, 0)
+    }
+
+    /// The cost of one signature of a message of so many bytes, or of a digest.
+    pub(crate) fn of_signature(keystore: &Keystore, key: KeyRef<'_>, bytes: usize) -> Self {
+        Self::quick_if(bytes <= MAX_QUICK_BYTES && keystore.signs_one_quickly(key))
     }
 
     /// The cost of encryptions, decryptions or MACs with one key. All inputs together have so many
@@ -92,7 +97,8 @@ impl WorkerState {
         }
     }
 
-    /// Signs a message, in one batch with the calls of the other connections.
+    /// Signs a message. With a key of Ed25519, that is in one batch with the calls of the other
+    /// connections.
     ///
     /// # Errors
     /// Those of [`Keystore::sign`]; the keystore is too busy.
@@ -104,9 +110,9 @@ impl WorkerState {
         message: Vec<u8>,
     ) -> Result<Signature> {
         if !unsealed.keystore.signs_quickly(key.as_ref()) {
-            return self
-                .run_blocking(unsealed, session, move |keystore| keystore.sign(key.as_ref(), &message))
-                .await;
+            let cost = BatchCost::of_signature(&unsealed.keystore, key.as_ref(), message.len());
+            let sign = move |keystore: &Keystore| keystore.sign(key.as_ref(), &message);
+            return self.run_at_cost(unsealed, session, cost, sign).await;
         }
         let answer = unsealed.batcher(self.number).sign_on_behalf_of(&session.actor, key, message);
         self.schedule_flush(unsealed);
@@ -293,6 +299,96 @@ impl WorkerState {
             let (unsealed, number) = (Arc::clone(unsealed), self.number);
             // The batcher itself answers after a panic.
             let _ = run_off_thread(move || unsealed.batcher(number).compute_waiting()).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use axum::http::Request;
+    use bulla_kms::metrics::Metrics;
+    use bulla_kms::{NewKey, SecretString};
+    use http_body_util::BodyExt as _;
+    use serde_json::{Value, json};
+    use tower_service::Service as _;
+
+    use super::*;
+    use crate::config::Config;
+    use crate::fuzzing::{Proving, session_for_all};
+    use crate::request::encode;
+    use crate::router::router;
+    use crate::service::{KeystoreSource, OpenKeystore};
+
+    /// A keystore in memory with keys that sign, each with its algorithm as its label.
+    struct Signing;
+
+    impl KeystoreSource for Signing {
+        fn needs_passphrase(&self) -> bool {
+            false
+        }
+
+        fn open(&self, _: Option<SecretString>, _: &Arc<Metrics>) -> bulla_kms::Result<OpenKeystore> {
+            let keystore = Keystore::in_memory()?;
+            for algorithm in [Algorithm::Ed25519, Algorithm::EcdsaP256, Algorithm::EcdsaP384] {
+                let new = NewKey::new("local".parse()?, "files".parse()?, algorithm);
+                let new = new.label(algorithm.to_string().parse()?);
+                keystore.create_key(new.signs_digests(algorithm != Algorithm::Ed25519))?;
+            }
+            Ok(OpenKeystore { keystore, audit: None })
+        }
+    }
+
+    #[test]
+    fn one_signature_of_p256_waits_for_no_other_thread_and_a_batch_does() {
+        let config = Config::default();
+        let session = session_for_all(&config);
+        let service = Arc::new(Service::new(config, 1, Box::new(Signing)).unwrap());
+        service.unseal(None).unwrap();
+        // From now on, no other thread computes anything.
+        service.blocking_pool.close();
+        service.operator_pool.close();
+        let router = router(WorkerState::new(service, 0));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let ask = |path: &str, body: &Value| {
+            let request = Request::post(path).extension(Proving::peer(Some(Arc::clone(&session))));
+            let request = request.body(Body::from(body.to_string())).unwrap();
+            runtime.block_on(async {
+                let response = router.clone().call(request).await.unwrap();
+                let status = response.status().as_u16();
+                let body = response.into_body().collect().await.unwrap().to_bytes();
+                (status, String::from_utf8_lossy(&body).into_owned())
+            })
+        };
+        let one = json!({ "message": encode(b"a message") });
+        let hashed = json!({ "message": encode(b"a message"), "hash": "sha512" });
+        let digest =
+            |prehash: &str, length| json!({ "prehash": prehash, "digest": encode(&vec![7; length]) });
+        let transit = json!({ "input": encode(&[7; 32]), "prehashed": true });
+        let long = json!({ "message": encode(&vec![7; MAX_QUICK_BYTES + 1]) });
+        for (path, body) in [
+            ("/api/v1/keys/ed25519/sign-digest", &digest("blake3", 32)),
+            ("/api/v1/keys/ecdsa-p256/sign-digest", &digest("sha256", 32)),
+            ("/api/v1/keys/ecdsa-p256/sign-digest", &digest("sha384", 48)),
+            ("/api/v1/keys/ecdsa-p256/sign", &one),
+            ("/api/v1/keys/ecdsa-p256/sign", &hashed),
+            ("/v1/transit/sign/ecdsa-p256", &transit),
+        ] {
+            let (status, answer) = ask(path, body);
+            assert_eq!(status, 200, "{path} {body}: {answer}");
+        }
+        let batch = json!({ "key": "ecdsa-p256", "items": [one, one] });
+        let transit_batch = json!({ "batch_input": [transit, transit], "prehashed": true });
+        for (path, body) in [
+            ("/api/v1/keys/ecdsa-p384/sign-digest", &digest("sha384", 48)),
+            ("/api/v1/keys/ecdsa-p384/sign", &one),
+            ("/v1/transit/sign/ecdsa-p384", &transit),
+            ("/api/v1/keys/ecdsa-p256/sign", &long),
+            ("/api/v1/sign", &batch),
+            ("/v1/transit/sign/ecdsa-p256", &transit_batch),
+        ] {
+            let (status, answer) = ask(path, body);
+            assert_eq!(status, 503, "{path}: {answer}");
         }
     }
 }

@@ -220,8 +220,9 @@ async fn sign_one(
     let signed = if scheme.signs_messages() {
         worker.sign(&caller.unsealed, &caller.session, key, message).await
     } else {
+        let cost = BatchCost::of_signature(&caller.unsealed.keystore, key.as_ref(), message.len());
         let sign = move |keystore: &Keystore| scheme.sign(keystore, key.as_ref(), &message, &context);
-        worker.run_blocking(&caller.unsealed, &caller.session, sign).await
+        worker.run_at_cost(&caller.unsealed, &caller.session, cost, sign).await
     };
     signed.map_err(signing_error)
 }
