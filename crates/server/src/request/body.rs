@@ -184,20 +184,27 @@ pub(crate) fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T> {
 }
 
 /// The longest body for [`parse_short`].
-const MAX_SHORT_BODY_LEN: usize = 64 << 10;
+const MAX_SHORT_BODY_LEN: usize = 128 << 10;
 
 /// As [`parse`], for a request that carries no data, and in which there is a part without a bound
 /// of its own: a rule, the subject of a request for approval, claims. Reading such a part copies
 /// it, into many times its length, while other connections of the thread wait.
 ///
 /// # Errors
-/// The body is longer than any that means something; those of [`parse`].
+/// Those of [`check_short`] and [`parse`].
 pub(crate) fn parse_short<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T> {
+    check_short(body)?;
+    parse(body)
+}
+
+/// # Errors
+/// The body is longer than any that means something, for a request that carries no data.
+pub(crate) fn check_short(body: &[u8]) -> Result<()> {
     if body.len() > MAX_SHORT_BODY_LEN {
         let message = format!("the body of this request has at most {MAX_SHORT_BODY_LEN} bytes");
         return Err(ApiError::new(ApiErrorCode::BodyTooLarge, message));
     }
-    parse(body)
+    Ok(())
 }
 
 /// The message for a [`List`] with more entries than it may have. The library's error about it

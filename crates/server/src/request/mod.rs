@@ -9,8 +9,8 @@ mod parameters;
 mod under_policies;
 
 pub(crate) use self::body::{
-    BodyBytes, Items, LIST_BOUND, List, Object, SecretContent, SecretProof, SecretText, decode, decode_into,
-    decode_secret, encode, no_store, parse, parse_short, secret_json,
+    BodyBytes, Items, LIST_BOUND, List, Object, SecretContent, SecretProof, SecretText, check_short, decode,
+    decode_into, decode_secret, encode, no_store, parse, parse_short, secret_json,
 };
 pub(crate) use self::caller::{
     Caller, CallerSlot, CertificateChain, Connection, ConnectionCaller, Peer, token,

@@ -119,7 +119,7 @@ async fn transit_capabilities_self(
     VaultCaller(caller): VaultCaller,
     body: SecretVaultContent,
 ) -> Result<Response> {
-    let request: TransitPaths<'_> = body.parse()?;
+    let request: TransitPaths<'_> = body.parse_short()?;
     answer_capabilities(&worker, &caller, &caller.session, &request)
 }
 
@@ -131,7 +131,7 @@ async fn transit_capabilities(
     VaultCaller(caller): VaultCaller,
     body: SecretVaultContent,
 ) -> Result<Response> {
-    let request: TransitPaths<'_> = body.parse()?;
+    let request: TransitPaths<'_> = body.parse_short()?;
     let token = request.token.as_deref().filter(|token| !token.is_empty());
     let token = token.ok_or_else(|| VaultError::invalid("no token found"))?;
     let session = worker.session(&caller.unsealed, token.as_bytes());

@@ -74,7 +74,7 @@ async fn transit_csr(
     body: VaultBody,
 ) -> Result<Response> {
     let key = signing_key(&caller, &name, TokenOperation::Sign)?;
-    let request: TransitCsr<'_> = body.parse()?;
+    let request: TransitCsr<'_> = body.parse_short()?;
     let template = request.csr.given().map(read_request).transpose()?;
     let id = version(&key, request.version, "could not create the csr: no such key version")?;
     let signed = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
@@ -197,7 +197,7 @@ async fn transit_set_certificate(
     body: VaultBody,
 ) -> Result<Response> {
     let key = signing_key(&caller, &name, TokenOperation::Update)?;
-    let request: TransitSetCertificate<'_> = body.parse()?;
+    let request: TransitSetCertificate<'_> = body.parse_short()?;
     let chain = read_chain(request.certificate_chain.as_deref().unwrap_or_default())?;
     let id = version(&key, request.version, NO_SUCH_VERSION)?;
     check_chain(&caller.unsealed.keystore, &id, &chain)?;

@@ -213,7 +213,7 @@ async fn transit_create_token(
     headers: HeaderMap,
     body: VaultBody,
 ) -> Result<Response> {
-    let request: NewVaultToken<'_> = body.parse()?;
+    let request: NewVaultToken<'_> = body.parse_short()?;
     request.check()?;
     let Some(parent) = token(&headers)? else { return mint(&worker, &caller, &request).await };
     if request.no_parent == Some(true) {
@@ -255,7 +255,7 @@ async fn transit_create_orphan(
     if !caller.session.authority.can_mint_tokens {
         return Err(ApiError::forbidden().into());
     }
-    let request: NewVaultToken<'_> = body.parse()?;
+    let request: NewVaultToken<'_> = body.parse_short()?;
     request.check()?;
     mint(&worker, &caller, &request).await
 }

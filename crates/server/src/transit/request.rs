@@ -19,7 +19,8 @@ use crate::config::MAX_ITEMS;
 use crate::error::ApiError;
 use crate::policy::seconds_of;
 use crate::request::{
-    self, BodyBytes, Caller, List, Namespace, Object, ParameterRules, SecretContent, SecretProof, parse,
+    self, BodyBytes, Caller, List, Namespace, Object, ParameterRules, SecretContent, SecretProof,
+    check_short, parse,
 };
 use crate::service::Worker;
 
@@ -55,6 +56,16 @@ impl VaultBody {
     /// It is not the JSON of a `T`.
     pub(super) fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T> {
         object(&self.0)
+    }
+
+    /// As `parse`, for a request that carries no data: lists of names, certificates. Reading them
+    /// takes long, while other connections of the thread wait.
+    ///
+    /// # Errors
+    /// Those of [`check_short`] and `parse`.
+    pub(super) fn parse_short<'a, T: Deserialize<'a>>(&'a self) -> Result<T> {
+        check_short(&self.0)?;
+        self.parse()
     }
 }
 
@@ -92,6 +103,16 @@ impl SecretVaultContent {
     /// It is not the JSON of a `T`.
     pub(super) fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T> {
         object(&self.0)
+    }
+
+    /// As `parse`, for a request that carries no data: lists of names, certificates. Reading them
+    /// takes long, while other connections of the thread wait.
+    ///
+    /// # Errors
+    /// Those of [`check_short`] and `parse`.
+    pub(super) fn parse_short<'a, T: Deserialize<'a>>(&'a self) -> Result<T> {
+        check_short(&self.0)?;
+        self.parse()
     }
 }
 

@@ -48,14 +48,22 @@ fn a_body_without_data_is_short() {
     let service = Service::open();
     service.post(None, "/api/v1/keys", &json!({ "label": "a" })).ok();
     // As values in memory, such a list has many times its length.
-    let list = "1,".repeat(40 << 10) + "1";
+    let list = "1,".repeat(80 << 10) + "1";
     for (method, path, body) in [
-        ("POST", "approvals", format!("{{\"key\":\"a\",\"reason\":\"\",\"subject\":{{\"x\":[{list}]}}}}")),
-        ("POST", "keys", format!("{{\"approval_rule\":{{\"approvers\":[{list}]}}}}")),
-        ("PATCH", "keys/a", format!("{{\"approval_rule\":{{\"approvers\":[{list}]}}}}")),
-        ("POST", "keys/a/sign-jwt", format!("{{\"claims\":{{\"x\":[{list}]}}}}")),
+        (
+            "POST",
+            "api/v1/approvals",
+            format!("{{\"key\":\"a\",\"reason\":\"\",\"subject\":{{\"x\":[{list}]}}}}"),
+        ),
+        ("POST", "api/v1/keys", format!("{{\"approval_rule\":{{\"approvers\":[{list}]}}}}")),
+        ("PATCH", "api/v1/keys/a", format!("{{\"approval_rule\":{{\"approvers\":[{list}]}}}}")),
+        ("POST", "api/v1/keys/a/sign-jwt", format!("{{\"claims\":{{\"x\":[{list}]}}}}")),
+        ("POST", "v1/auth/token/create", format!("{{\"policies\":\"{list}\"}}")),
+        ("POST", "v1/sys/capabilities-self", format!("{{\"paths\":\"{list}\"}}")),
+        ("POST", "v1/transit/keys/a/csr", format!("{{\"csr\":\"{list}\"}}")),
+        ("POST", "v1/transit/keys/a/set-certificate", format!("{{\"certificate_chain\":\"{list}\"}}")),
     ] {
-        let answer = service.send(method, None, &format!("/api/v1/{path}"), body.as_bytes());
+        let answer = service.send(method, None, &format!("/{path}"), body.as_bytes());
         assert_eq!(answer.error(), (413, "body_too_large".to_owned()), "{path}: {}", answer.text());
     }
 }
