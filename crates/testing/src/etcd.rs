@@ -118,6 +118,11 @@ impl Cluster {
         self.nodes[number].process = Some(process);
     }
 
+    /// The folder with the data and the logs of all nodes.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     fn data(&self, node: usize) -> PathBuf {
         self.folder.path().join(format!("n{node}"))
     }

@@ -7,30 +7,30 @@ use bulla_testing::proxy::{Gate, Proxy};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const COUNT: usize = 3;
-const KEY: &str = "releases";
+pub(crate) const KEY: &str = "releases";
 /// For how long a node waits for another one.
 const PEER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Three nodes of a group. From each to each other one there is a way of its own; that from the
 /// first to the last one can lie.
-struct Group {
+pub(crate) struct Group {
     // The first field, so that the nodes end before the rest.
     nodes: Nodes,
     ways: Vec<Vec<Option<Proxy>>>,
     liar: Liar,
     identities: Vec<Arc<NodeIdentity>>,
     ports: Vec<u16>,
-    _cluster: Cluster,
+    cluster: Cluster,
 }
 
 impl Group {
     /// Starts the nodes, with audit logs, and makes a key.
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let cluster = Cluster::start(1);
         let identities: Vec<_> =
             (0..COUNT).map(|number| Arc::new(NodeIdentity::new(&format!("node{number}")))).collect();
@@ -66,7 +66,7 @@ impl Group {
             node.spawn();
         }
         nodes.wait();
-        let group = Self { nodes, ways, liar, identities, ports, _cluster: cluster };
+        let group = Self { nodes, ways, liar, identities, ports, cluster };
         let new = json!({ "purpose": "files", "label": KEY, "backend": "group" });
         let made = group.node(0).client().post("/api/v1/keys", &new).expect("an answer");
         assert!(made.is_ok(), "{made:?}");
@@ -76,8 +76,25 @@ impl Group {
         group
     }
 
-    fn node(&self, number: usize) -> &Node {
+    pub(crate) fn node(&self, number: usize) -> &Node {
         &self.nodes.all[number]
+    }
+
+    pub(crate) fn stop_node(&mut self, number: usize) {
+        self.nodes.all[number].stop();
+    }
+
+    /// Starts a node again, and waits until the others ask it.
+    pub(crate) fn start_node(&mut self, number: usize) {
+        self.nodes.all[number].spawn();
+        self.nodes.wait();
+        eventually("the node is asked again", || {
+            (0..COUNT).all(|node| self.metric(node, "bulla_group_nodes") == 3)
+        });
+    }
+
+    pub(crate) fn etcd_folder(&self) -> &Path {
+        self.cluster.folder()
     }
 
     /// Signs on one node. Returns the signature and the version.
@@ -95,7 +112,7 @@ impl Group {
 
     /// Signs on one node, and verifies on another one.
     #[track_caller]
-    fn sign(&self, node: usize, message: &str) {
+    pub(crate) fn sign(&self, node: usize, message: &str) {
         let (signature, _) = self.try_sign(node, message).unwrap_or_else(|error| panic!("{error}"));
         self.verify((node + 1) % COUNT, message, &signature);
     }
@@ -130,7 +147,7 @@ impl Group {
 }
 
 /// A page that is no JSON.
-fn text_of(socket: &std::path::Path, path: &str) -> String {
+fn text_of(socket: &Path, path: &str) -> String {
     use std::io::{Read as _, Write as _};
     let mut stream = std::os::unix::net::UnixStream::connect(socket).expect("the node listens");
     let request = format!("GET {path} HTTP/1.1\r\nhost: bulla\r\nconnection: close\r\n\r\n");

@@ -8,6 +8,7 @@ mod faults;
 mod group;
 mod group_faults;
 mod group_liar;
+mod group_memory;
 mod history;
 mod load;
 mod node;

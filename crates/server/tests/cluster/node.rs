@@ -209,6 +209,10 @@ impl Node {
         kill_process(Pid::from_child(process), signal).expect("the node is there");
     }
 
+    pub(crate) fn process_id(&self) -> u32 {
+        self.process.as_ref().expect("the node runs").id()
+    }
+
     /// Ends the node as a machine without power does.
     pub(crate) fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
