@@ -128,10 +128,14 @@ impl Group {
     }
 
     /// The participant's number in the mathematics: from 1.
-    pub(crate) fn identifier(&self, name: &Name) -> Result<Identifier> {
+    pub(crate) fn number(&self, name: &Name) -> Result<u16> {
         let index = self.names().position(|one| one == name).ok_or_else(|| stranger(name))?;
-        let number = u16::try_from(index + 1).expect("the number of participants is bounded");
-        Ok(Identifier::try_from(number).expect("it is not 0"))
+        Ok(u16::try_from(index + 1).expect("the number of participants is bounded"))
+    }
+
+    /// The number as the library has it.
+    pub(crate) fn identifier(&self, name: &Name) -> Result<Identifier> {
+        Ok(Identifier::try_from(self.number(name)?).expect("it is not 0"))
     }
 
     pub(crate) fn name_of(&self, identifier: &Identifier) -> Option<Name> {

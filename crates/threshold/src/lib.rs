@@ -31,6 +31,8 @@ mod error;
 mod group;
 mod keygen;
 mod message;
+mod nonce;
+mod order;
 mod participant;
 mod repair;
 mod reshare;
@@ -44,15 +46,14 @@ pub use error::{ErrorCode, Result, ThresholdError};
 pub use group::{Group, MAX_PARTICIPANTS};
 pub use keygen::KeyGeneration;
 pub use message::{MAX_MESSAGE_LEN, MAX_MESSAGES, Message, SessionId};
+pub use nonce::{Nonce, NonceCommitments};
+pub use order::{OrderShare, PreparedOrder, SigningOrder, combine};
 pub use participant::{Card, ParticipantKeys};
 pub use repair::Repair;
 pub use reshare::{Handover, Resharing, confirm, withdraw};
 pub use share::{KeyShare, reconstruct};
 pub use signing::{MAX_JOB_LEN, MAX_STEPS, SigningSession, Waiting};
-pub use stock::{
-    MAX_READY_NONCES, Nonce, NonceCommitments, NonceId, NonceStock, OrderShare, ReadyNonce, SigningOrder,
-    combine,
-};
+pub use stock::{MAX_READY_NONCES, NonceId, NonceStock, ReadyNonce};
 
 #[cfg(test)]
 mod tests;

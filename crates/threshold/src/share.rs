@@ -3,6 +3,7 @@
 use std::fmt;
 
 use bulla_kms::{Algorithm, Name, PublicKey};
+use curve25519_dalek::Scalar;
 use frost_ed25519::keys::{KeyPackage, PublicKeyPackage};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
@@ -27,6 +28,7 @@ pub struct KeyShare {
     shares: SessionId,
     key: KeyPackage,
     public: PublicKeyPackage,
+    verifying_key: [u8; 32],
 }
 
 /// As a [`KeyShare`] is kept.
@@ -59,7 +61,8 @@ impl KeyShare {
             return Err(ThresholdError::new(ErrorCode::InvalidArgument, text));
         }
         let shares = public_digest(&public);
-        Ok(Self { proposal, id, group, me, epoch, shares, key, public })
+        let verifying_key = verifying_key(&public);
+        Ok(Self { proposal, id, group, me, epoch, shares, key, public, verifying_key })
     }
 
     /// Returns the group.
@@ -131,6 +134,15 @@ impl KeyShare {
         &self.public
     }
 
+    /// The group's public key as bytes.
+    pub(crate) fn verifying_key(&self) -> &[u8; 32] {
+        &self.verifying_key
+    }
+
+    pub(crate) fn secret_scalar(&self) -> Zeroizing<Scalar> {
+        secret_scalar(&Zeroizing::new(self.key.signing_share().serialize()))
+    }
+
     /// Returns what tells these shares from those before or after a refresh: only shares with the
     /// same id sign together.
     pub fn shares_id(&self) -> SessionId {
@@ -200,8 +212,19 @@ pub fn reconstruct(shares: &[&KeyShare]) -> Result<Zeroizing<[u8; 32]>> {
 }
 
 pub(crate) fn public_key(public: &PublicKeyPackage) -> PublicKey {
+    PublicKey::from_bytes(Algorithm::Ed25519, &verifying_key(public)).expect("it has the prime order")
+}
+
+fn verifying_key(public: &PublicKeyPackage) -> [u8; 32] {
     let bytes = public.verifying_key().serialize().expect("the key is not the neutral element");
-    PublicKey::from_bytes(Algorithm::Ed25519, &bytes).expect("it is a point of the prime order")
+    bytes.try_into().expect("an encoded point has 32 bytes")
+}
+
+/// A secret scalar of the library, which writes it reduced.
+pub(crate) fn secret_scalar(bytes: &Zeroizing<Vec<u8>>) -> Zeroizing<Scalar> {
+    let mut copy = Zeroizing::new([0; 32]);
+    copy.copy_from_slice(bytes);
+    Zeroizing::new(Scalar::from_bytes_mod_order(*copy))
 }
 
 /// The digest of what is public: all holders of shares that belong together agree on it.

@@ -10,17 +10,13 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use bulla_kms::Name;
-use frost_ed25519::round1::{self, SigningCommitments, SigningNonces};
-use frost_ed25519::round2::{self, SignatureShare};
-use frost_ed25519::{CheaterDetection, SigningPackage, aggregate_custom};
 use rand_core::{OsRng, RngCore as _};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ErrorCode, Result, ThresholdError};
-use crate::group::stranger;
-use crate::message::{SessionId, serde_as_text};
-use crate::share::{KeyShare, public_key};
+use crate::message::serde_as_text;
+use crate::nonce::{Nonce, NonceCommitments};
+use crate::share::KeyShare;
 
 /// The most nonces that a stock keeps. The oldest make room.
 pub const MAX_READY_NONCES: usize = 4096;
@@ -49,11 +45,6 @@ impl FromStr for NonceId {
 
 serde_as_text!(NonceId);
 
-/// What a participant commits to for one signature.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct NonceCommitments(SigningCommitments);
-
 /// Nonces that a participant has ready, as the others know them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -72,7 +63,7 @@ pub struct ReadyNonce {
 /// use std::collections::BTreeMap;
 /// use std::sync::Arc;
 ///
-/// use bulla_threshold::{Nonce, NonceStock, SigningOrder, combine};
+/// use bulla_threshold::{Nonce, NonceStock, PreparedOrder, SigningOrder, combine};
 /// # use bulla_threshold::{Group, ParticipantKeys, deal, take_dealt};
 /// # let keys = ["a", "b", "c"].map(|name| ParticipantKeys::generate(name.parse().unwrap()).unwrap());
 /// # let group = Group::new("releases".parse()?, 2, keys.iter().map(ParticipantKeys::card).collect())?;
@@ -88,21 +79,24 @@ pub struct ReadyNonce {
 /// let ready = stock.prepare(1)[0];
 ///
 /// // a is asked for a signature.
-/// let own = Nonce::fresh(&a);
+/// let own = Nonce::fresh(&a, 1).remove(0);
 /// let commitments = [
 ///     (a.holder().clone(), own.commitments()),
 ///     (b.holder().clone(), ready.commitments),
 /// ];
 /// let order = SigningOrder::new(&a, b"a message", commitments.into());
 /// // b signs what it gets.
-/// let from_b = stock.take(ready.id)?.sign(&order)?;
+/// let nonce = stock.take(ready.id)?;
+/// let prepared = PreparedOrder::prepare_all(&b, vec![order.clone()]).remove(0)?;
+/// let from_b = nonce.sign(&prepared)?;
 /// assert!(stock.take(ready.id).is_err());
 ///
+/// let prepared = PreparedOrder::prepare_all(&a, vec![order]).remove(0)?;
 /// let parts = BTreeMap::from([
-///     (a.holder().clone(), own.sign(&order)?),
+///     (a.holder().clone(), own.sign(&prepared)?),
 ///     (b.holder().clone(), from_b),
 /// ]);
-/// let signature = combine(&a, &order, &parts)?;
+/// let signature = combine(&a, &[(&prepared, &parts)]).remove(0)?;
 /// assert!(a.public_key().verify(b"a message", &signature).is_valid());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -110,7 +104,7 @@ pub struct NonceStock {
     share: Arc<KeyShare>,
     /// The number of the next nonces.
     next: NonceId,
-    nonces: BTreeMap<NonceId, SigningNonces>,
+    nonces: BTreeMap<NonceId, Nonce>,
 }
 
 impl NonceStock {
@@ -130,12 +124,11 @@ impl NonceStock {
     /// Makes this many nonces, and returns what the others need to know. With more than
     /// [`MAX_READY_NONCES`], the oldest are dropped.
     pub fn prepare(&mut self, count: usize) -> Vec<ReadyNonce> {
-        let made = (0..count.min(MAX_READY_NONCES)).map(|_| {
-            let id = self.next;
-            self.next = NonceId(id.0 + 1);
-            let (nonces, commitments) = round1::commit(self.share.key().signing_share(), &mut OsRng);
-            self.nonces.insert(id, nonces);
-            ReadyNonce { id, commitments: NonceCommitments(commitments) }
+        let made = Nonce::fresh(&self.share, count.min(MAX_READY_NONCES)).into_iter().map(|nonce| {
+            let ready = ReadyNonce { id: self.next, commitments: nonce.commitments() };
+            self.next = NonceId(self.next.0 + 1);
+            self.nonces.insert(ready.id, nonce);
+            ready
         });
         let made = made.collect();
         while self.nonces.len() > MAX_READY_NONCES {
@@ -150,164 +143,14 @@ impl NonceStock {
     /// [`ErrorCode::NoncesSpent`] if they are not there: they were used, or dropped, or are of
     /// another stock.
     pub fn take(&mut self, id: NonceId) -> Result<Nonce> {
-        let nonces = self.nonces.remove(&id).ok_or_else(|| {
+        self.nonces.remove(&id).ok_or_else(|| {
             ThresholdError::new(ErrorCode::NoncesSpent, "these nonces were used already, or are too old")
-        })?;
-        Ok(Nonce { share: Arc::clone(&self.share), nonces })
+        })
     }
 }
 
 impl fmt::Debug for NonceStock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NonceStock").field("ready", &self.nonces.len()).finish_non_exhaustive()
-    }
-}
-
-/// Nonces that sign once: signing consumes them.
-pub struct Nonce {
-    share: Arc<KeyShare>,
-    nonces: SigningNonces,
-}
-
-impl Nonce {
-    /// Makes nonces for the coordinator, who needs none in advance.
-    pub fn fresh(share: &Arc<KeyShare>) -> Self {
-        let (nonces, _) = round1::commit(share.key().signing_share(), &mut OsRng);
-        Self { share: Arc::clone(share), nonces }
-    }
-
-    /// Returns what the participant commits to.
-    pub fn commitments(&self) -> NonceCommitments {
-        NonceCommitments(*self.nonces.commitments())
-    }
-
-    /// Signs. The nonces are gone afterwards, whatever happens. The order may leave out the
-    /// commitments of these nonces ([`SigningOrder::without`]).
-    ///
-    /// # Errors
-    /// [`ErrorCode::WrongSession`] if the order is for other shares;
-    /// [`ErrorCode::InvalidArgument`] if it is not for as many members as sign together, or not for
-    /// these nonces.
-    pub fn sign(self, order: &SigningOrder) -> Result<OrderShare> {
-        let (holder, own) = (self.share.holder(), self.commitments());
-        let mut order = order.clone();
-        if *order.commitments.entry(holder.clone()).or_insert(own) != own {
-            let text = "the order has other commitments than those of these nonces";
-            return Err(ThresholdError::new(ErrorCode::InvalidArgument, text));
-        }
-        let package = order.package(&self.share)?;
-        round2::sign(&package, &self.nonces, self.share.key())
-            .map(OrderShare)
-            .map_err(|error| self.share.group().blame(&error, "the order"))
-    }
-}
-
-impl fmt::Debug for Nonce {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Nonce").finish_non_exhaustive()
-    }
-}
-
-/// What is signed, and by whom.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SigningOrder {
-    pub(crate) shares: SessionId,
-    #[serde(with = "base64_text")]
-    pub(crate) message: Vec<u8>,
-    pub(crate) commitments: BTreeMap<Name, NonceCommitments>,
-}
-
-impl SigningOrder {
-    /// Describes a signature of the group. `commitments` has those of all signers.
-    pub fn new(share: &KeyShare, message: &[u8], commitments: BTreeMap<Name, NonceCommitments>) -> Self {
-        Self { shares: share.shares_id(), message: message.to_vec(), commitments }
-    }
-
-    /// Returns the order without the commitments of one signer, for that signer, who knows them:
-    /// reading commitments costs as much as a third of a signature share.
-    #[must_use]
-    pub fn without(&self, signer: &Name) -> Self {
-        let mut order = self.clone();
-        order.commitments.remove(signer);
-        order
-    }
-
-    /// Returns the [`KeyShare::shares_id`] of the shares that sign.
-    pub fn shares_id(&self) -> SessionId {
-        self.shares
-    }
-
-    /// Returns what is signed.
-    pub fn message(&self) -> &[u8] {
-        &self.message
-    }
-
-    /// Returns who signs.
-    pub fn signers(&self) -> impl Iterator<Item = &Name> {
-        self.commitments.keys()
-    }
-
-    fn package(&self, share: &KeyShare) -> Result<SigningPackage> {
-        share.check_shares(share.group_id(), self.shares)?;
-        if self.commitments.len() != usize::from(share.group().threshold()) {
-            let text =
-                format!("{} sign together, and not {}", share.group().threshold(), self.commitments.len());
-            return Err(ThresholdError::new(ErrorCode::InvalidArgument, text));
-        }
-        if let Some(name) = self.signers().find(|name| !share.is_member(name)) {
-            return Err(stranger(name));
-        }
-        let all = self.commitments.iter().map(|(name, one)| (name.clone(), one.0));
-        Ok(SigningPackage::new(share.group().by_identifier(all)?, &self.message))
-    }
-}
-
-/// One signer's part of a signature.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct OrderShare(SignatureShare);
-
-/// Puts the parts of all signers together. What it returns verifies.
-///
-/// # Errors
-/// [`ErrorCode::Misbehavior`], naming all who sent a wrong part; [`ErrorCode::WrongSession`],
-/// [`ErrorCode::InvalidArgument`] if a part is missing or the order is not one of this share.
-pub fn combine(
-    share: &KeyShare,
-    order: &SigningOrder,
-    parts: &BTreeMap<Name, OrderShare>,
-) -> Result<[u8; 64]> {
-    let package = order.package(share)?;
-    if !order.signers().eq(parts.keys()) {
-        let text = "there is not one part from each signer";
-        return Err(ThresholdError::new(ErrorCode::InvalidArgument, text));
-    }
-    let named = parts.iter().map(|(name, part)| (name.clone(), part.0));
-    let parts = share.group().by_identifier(named)?;
-    let public = share.public();
-    let signature = aggregate_custom(&package, &parts, public, CheaterDetection::AllCheaters)
-        .map_err(|error| share.group().blame(&error, "the signature shares"))?;
-    let signature = signature.serialize().ok().and_then(|bytes| <[u8; 64]>::try_from(bytes).ok());
-    let verifies = |signature: &[u8; 64]| public_key(public).verify(&order.message, signature).is_valid();
-    signature
-        .filter(verifies)
-        .ok_or_else(|| ThresholdError::new(ErrorCode::Misbehavior, "the signature does not verify"))
-}
-
-/// Bytes as base64 in JSON.
-mod base64_text {
-    use base64ct::{Base64, Encoding as _};
-    use serde::Deserialize as _;
-
-    pub(super) fn serialize<S: serde::Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&Base64::encode_string(bytes))
-    }
-
-    pub(super) fn deserialize<'de, D: serde::Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Vec<u8>, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Base64::decode_vec(&text).map_err(serde::de::Error::custom)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bulla_kms::{Code, KmsError, Name, Result};
-use bulla_threshold::{KeyShare, Nonce, OrderShare, ReadyNonce, SigningOrder, combine};
+use bulla_threshold::{KeyShare, Nonce, OrderShare, PreparedOrder, ReadyNonce, SigningOrder, combine};
 
 use super::node::NodeState;
 use super::peer::{Peer, Standing};
@@ -21,14 +21,6 @@ const MAX_MESSAGE_BYTES: usize = 8 << 20;
 
 /// Why nodes do not sign for one call, beside those that are silent or left out.
 type Refusals = HashMap<Name, String>;
-
-/// An order with what this node has for it.
-struct OpenOrder {
-    /// The place of the message.
-    place: usize,
-    own: Nonce,
-    order: SigningOrder,
-}
 
 impl NodeState {
     /// The group's signature of each message, in their order. Each attempt asks for the share: it
@@ -88,24 +80,25 @@ impl NodeState {
                 None => return Ok(false),
             }
         }
-        let orders = self.orders(share, places, messages, &signers, &ready);
+        let own = Nonce::fresh(share, places.len());
+        let orders = self.orders(share, places, messages, &own, &signers, &ready);
         let request = |which: usize| {
             let signer = &signers[which].name;
             let orders = orders.iter().zip(&ready[which]);
             let orders = orders
-                .map(|(open, ready)| PeerOrder { nonce: ready.id, order: open.order.without(signer) })
+                .map(|(order, ready)| PeerOrder { nonce: ready.id, order: order.without(signer) })
                 .collect();
             PeerRequest::Sign { group: share.group_id(), orders, refill: places.len() }
         };
         // All of them work at the same time, and this node too.
         let sent: Vec<_> =
             signers.iter().enumerate().map(|(which, peer)| peer.begin(&request(which))).collect();
+        let orders = PreparedOrder::prepare_all(share, orders).into_iter().collect::<Result<Vec<_>, _>>();
+        let orders = orders.map_err(|error| self.blame(error))?;
         let mut parts: Vec<BTreeMap<Name, OrderShare>> = Vec::with_capacity(orders.len());
-        let mut placed = Vec::with_capacity(orders.len());
-        for OpenOrder { place, own, order } in orders {
-            let part = own.sign(&order).map_err(|error| self.blame(error))?;
+        for (own, order) in own.into_iter().zip(&orders) {
+            let part = own.sign(order).map_err(|error| self.blame(error))?;
             parts.push(BTreeMap::from([(self.name.clone(), part)]));
-            placed.push((place, order));
         }
         let mut whole = true;
         for (peer, sent) in signers.iter().zip(sent) {
@@ -115,12 +108,12 @@ impl NodeState {
                 Err(_) => false,
             };
         }
-        for ((place, order), parts) in placed.into_iter().zip(parts) {
-            if parts.len() != usize::from(share.group().threshold()) {
-                continue;
-            }
-            match combine(share, &order, &parts) {
-                Ok(signature) => signatures[place] = Some(signature.to_vec()),
+        let has_all = |parts: &BTreeMap<_, _>| parts.len() == usize::from(share.group().threshold());
+        let signed = || orders.iter().zip(&parts).enumerate().filter(|(_, (_, parts))| has_all(parts));
+        let all: Vec<_> = signed().map(|(_, order)| order).collect();
+        for ((at, _), made) in signed().zip(combine(share, &all)) {
+            match made {
+                Ok(signature) => signatures[places[at]] = Some(signature.to_vec()),
                 Err(error) if error.culprits.is_empty() => return Err(self.blame(error)),
                 Err(error) => {
                     self.blame(error);
@@ -194,21 +187,20 @@ impl NodeState {
 
     fn orders(
         &self,
-        share: &Arc<KeyShare>,
+        share: &KeyShare,
         places: &[usize],
         messages: &[&[u8]],
+        own: &[Nonce],
         signers: &[&Peer],
         ready: &[Vec<ReadyNonce>],
-    ) -> Vec<OpenOrder> {
+    ) -> Vec<SigningOrder> {
         let one = |(index, place): (usize, &usize)| {
-            let own = Nonce::fresh(share);
             let others = signers
                 .iter()
                 .zip(ready)
                 .map(|(peer, nonces)| (peer.name.clone(), nonces[index].commitments));
-            let commitments = others.chain([(self.name.clone(), own.commitments())]).collect();
-            let order = SigningOrder::new(share, messages[*place], commitments);
-            OpenOrder { place: *place, own, order }
+            let commitments = others.chain([(self.name.clone(), own[index].commitments())]).collect();
+            SigningOrder::new(share, messages[*place], commitments)
         };
         places.iter().enumerate().map(one).collect()
     }

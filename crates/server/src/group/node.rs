@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use bulla_kms::audit_log::Actor;
 use bulla_kms::backend::{Backend, GROUP};
 use bulla_kms::{Code, KeyMessage, KeyVersionId, Keystore, KmsError, Name, Result};
-use bulla_threshold::{KeyShare, Nonce, NonceStock, OrderShare, ParticipantKeys, SessionId};
+use bulla_threshold::{KeyShare, NonceStock, OrderShare, ParticipantKeys, PreparedOrder, SessionId};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
@@ -347,7 +347,7 @@ impl NodeState {
         if orders.iter().any(|order| order.order.shares_id() != shares) {
             return Err(other_shares());
         }
-        let mut nonces: Vec<Option<Nonce>> = {
+        let nonces: Vec<_> = {
             let mut stocks = self.stocks.lock().unwrap_or_else(PoisonError::into_inner);
             let stock = stocks.get_mut(&(from.clone(), group));
             match stock {
@@ -357,15 +357,20 @@ impl NodeState {
         };
         let actor: Actor =
             format!("node {from}").parse().map_err(|error: KmsError| Refusal::not_permitted(&error))?;
-        let known: Vec<_> = (0..orders.len()).filter(|place| nonces[*place].is_some()).collect();
+        let (known, nonces): (Vec<_>, Vec<_>) =
+            nonces.into_iter().enumerate().filter_map(|(place, nonce)| Some((place, nonce?))).unzip();
         let item =
             |place: &usize| KeyMessage { key: (&version).into(), message: orders[*place].order.message() };
         let items: Vec<_> = known.iter().map(item).collect();
+        // What is public of all orders takes less time together. Whether the node may sign them is
+        // asked for each one.
+        let complete = known.iter().zip(&nonces).map(|(place, nonce)| orders[*place].order.with(nonce));
+        let prepared = PreparedOrder::prepare_all(&share, complete.collect());
+        let mut unsigned: Vec<_> = nonces.into_iter().zip(prepared).map(Some).collect();
         let mut made: Vec<Option<OrderShare>> = vec![None; items.len()];
         let results = keystore.on_behalf_of(&actor).contribute_batch(&items, |item| {
-            let place = known[item];
-            let nonce = nonces[place].take().expect("only orders with nonces are signed");
-            let part = nonce.sign(&orders[place].order);
+            let (nonce, order) = unsigned[item].take().expect("each item is signed once");
+            let part = order.and_then(|order| nonce.sign(&order));
             made[item] = Some(part.map_err(|error| KmsError::new(Code::InvalidArgument, error.message))?);
             Ok(())
         });

@@ -266,16 +266,16 @@ type Lie = fn(&Value, &mut Value, &[Value]);
 fn lies() -> [(&'static str, Lie); 4] {
     [
         ("alters", |_, answer, _| {
-            if let Some(nonce) = answer["signed"]["parts"].get(0).cloned() {
+            if let Some(signed) = answer["signed"]["parts"].get(0).cloned() {
                 // A part with another value of the same form.
-                let share = nonce["part"]["share"].as_str().expect("a part").to_owned();
-                let first = if share.starts_with('0') { "1" } else { "0" };
-                answer["signed"]["parts"][0]["part"]["share"] = json!(format!("{first}{}", &share[1..]));
+                let part = signed["part"].as_str().expect("a part");
+                let first = if part.starts_with('A') { "B" } else { "A" };
+                answer["signed"]["parts"][0]["part"] = json!(format!("{first}{}", &part[1..]));
             }
         }),
         ("replays", |_, answer, before| {
             if answer["signed"].is_object() {
-                let old = before.iter().find(|old| old["signed"]["parts"][0]["part"].is_object());
+                let old = before.iter().find(|old| old["signed"]["parts"][0]["part"].is_string());
                 answer["signed"]["parts"] = old.expect("an answer of before")["signed"]["parts"].clone();
             }
         }),

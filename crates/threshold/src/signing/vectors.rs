@@ -1,14 +1,17 @@
-//! The test vectors of RFC 9591, appendix E.1, through a session: participants 1 and 3 of 3 sign.
+//! The test vectors of RFC 9591, appendix E.1, through a session and through an order: participants
+//! 1 and 3 of 3 sign.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use frost_ed25519::keys::{KeyPackage, PublicKeyPackage, SigningShare, VerifyingShare};
 use frost_ed25519::round1::SigningNonces;
 use frost_ed25519::{Identifier, VerifyingKey};
 
 use crate::message::{Message, MessageContent};
+use crate::nonce::nonce_of;
 use crate::tests::{exchange, people};
-use crate::{Group, KeyShare, ParticipantKeys, SigningSession};
+use crate::{Group, KeyShare, Nonce, ParticipantKeys, PreparedOrder, SigningOrder, SigningSession, combine};
 
 const KEY: &str = "15d21ccd7ee42959562fc8aa63224c8851fb3ec85a3faf66040d380fb9738673";
 const SHARES: [&str; 3] = [
@@ -29,6 +32,17 @@ const NONCES: [[&str; 4]; 2] = [
         "2610b664a5a187b4855e87d2ff485bebdf043dc2f161fcd4854cd01dc0276404",
         "e679a2a971748ccfaabead4dbe8ac1def61275c186c79d471e1e45091ad1e687",
         "b2a942478453fabb6bd3181c56ba657413447b4136e1daea2484d396d1a516b3",
+    ],
+];
+/// What the nonces are made of.
+const RANDOMNESS: [[&str; 2]; 2] = [
+    [
+        "06894e04ee4aceec8619d5f6a0a180e2f47194d2ac306cba586b555e7c48d765",
+        "40d6f879ff22e22409f7d808fed81f37118e7d3e4af71c0f44c60207553bcbce",
+    ],
+    [
+        "fa5d950626782aade9e33fa781376d4888c2d1de7c37518bc248eb818ed0cdde",
+        "7459a4d14ded0e365b085271be8dc6600d5b88f3978a2174297ffa32001a5afc",
     ],
 ];
 const SIGNATURE_SHARES: [&str; 2] = [
@@ -60,9 +74,8 @@ fn session(keys: &ParticipantKeys, share: KeyShare, request: &Message, given: [&
     session
 }
 
-#[test]
-fn the_vectors_of_the_rfc_hold() {
-    let keys = people(3);
+/// The shares of the vectors, for three participants.
+fn shares(keys: &[ParticipantKeys]) -> [KeyShare; 3] {
     let group = Group::new("rfc".parse().unwrap(), 2, keys.iter().map(ParticipantKeys::card).collect());
     let proposal = group.unwrap().propose(&keys[0]).unwrap();
     let key = VerifyingKey::deserialize(&bytes(KEY)).unwrap();
@@ -71,15 +84,21 @@ fn the_vectors_of_the_rfc_hold() {
     let public: BTreeMap<_, VerifyingShare> =
         secrets.iter().enumerate().map(|(index, share)| (number(index), (*share).into())).collect();
     let public = PublicKeyPackage::new(public, key, Some(2));
-    let share = |index: usize| {
+    [0, 1, 2].map(|index| {
         let package = KeyPackage::new(number(index), secrets[index], secrets[index].into(), key, 2);
         let name = keys[index].name().clone();
         KeyShare::new(proposal.clone(), name, 0, package, public.clone()).unwrap()
-    };
-    let request = SigningSession::request(&keys[0], &share(0), "vectors", 1).unwrap();
+    })
+}
+
+#[test]
+fn the_vectors_of_the_rfc_hold_in_a_session() {
+    let keys = people(3);
+    let [first, _, third] = shares(&keys);
+    let request = SigningSession::request(&keys[0], &first, "vectors", 1).unwrap();
     let signers = [&keys[0], &keys[2]];
     let mut sessions =
-        [session(&keys[0], share(0), &request, NONCES[0]), session(&keys[2], share(2), &request, NONCES[1])];
+        [session(&keys[0], first, &request, NONCES[0]), session(&keys[2], third, &request, NONCES[1])];
     for _ in 0..2 {
         exchange(&mut sessions);
         for (session, keys) in sessions.iter_mut().zip(signers) {
@@ -97,4 +116,37 @@ fn the_vectors_of_the_rfc_hold() {
             assert_eq!(share.serialize(), bytes(expected));
         }
     }
+}
+
+#[test]
+fn the_vectors_of_the_rfc_hold_for_an_order() {
+    let keys = people(3);
+    let [first, _, third] = shares(&keys).map(Arc::new);
+    let signers = [&first, &third];
+    let nonces = [0, 1].map(|at| {
+        let share = signers[at].key().signing_share().serialize();
+        let secrets = RANDOMNESS[at].map(|random| nonce_of(&bytes(random).try_into().unwrap(), &share));
+        assert_eq!(
+            secrets.each_ref().map(|one| one.to_bytes().to_vec()),
+            [0, 1].map(|n| bytes(NONCES[at][n]))
+        );
+        Nonce::from_secrets(signers[at], vec![secrets]).remove(0)
+    });
+    for (nonce, expected) in nonces.iter().zip(NONCES) {
+        let commitments = nonce.commitments();
+        let points = [commitments.hiding, commitments.binding].map(|point| point.compress().to_bytes());
+        assert_eq!(points.map(Vec::from), [bytes(expected[2]), bytes(expected[3])]);
+    }
+    let commitments = nonces.iter().map(|nonce| (nonce.holder().clone(), nonce.commitments()));
+    let order = SigningOrder::new(&first, b"test", commitments.collect());
+    let mut parts = BTreeMap::new();
+    for ((share, nonce), expected) in signers.into_iter().zip(nonces).zip(SIGNATURE_SHARES) {
+        let prepared = PreparedOrder::prepare_all(share, vec![order.clone()]).remove(0).unwrap();
+        let part = nonce.sign(&prepared).unwrap();
+        assert_eq!(part.0.to_bytes().to_vec(), bytes(expected));
+        parts.insert(share.holder().clone(), part);
+    }
+    let prepared = PreparedOrder::prepare_all(&first, vec![order]).remove(0).unwrap();
+    let signature = combine(&first, &[(&prepared, &parts)]).remove(0).unwrap();
+    assert_eq!(signature.to_vec(), bytes(SIGNATURE));
 }

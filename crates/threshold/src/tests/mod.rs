@@ -3,6 +3,7 @@
 
 mod generating;
 mod messages;
+mod orders;
 mod repairing;
 mod resharing;
 mod signing;
@@ -13,8 +14,8 @@ use bulla_kms::Name;
 
 use crate::message::{Message, MessageContent};
 use crate::{
-    ErrorCode, Group, KeyGeneration, KeyShare, ParticipantKeys, Receipt, Result, SigningSession,
-    ThresholdError, deal, take_dealt,
+    ErrorCode, Group, KeyGeneration, KeyShare, ParticipantKeys, PreparedOrder, Receipt, Result, SigningOrder,
+    SigningSession, ThresholdError, deal, take_dealt,
 };
 
 const NAMES: [&str; 6] = ["ann", "bob", "carol", "dave", "erin", "frank"];
@@ -126,6 +127,11 @@ fn sign(keys: &[&ParticipantKeys], shares: &[&KeyShare], message: &[u8], steps: 
     let signatures = sessions[0].signatures().expect("everybody has signed").to_vec();
     assert!(sessions.iter().all(|session| session.signatures() == Some(&*signatures)));
     signatures
+}
+
+/// One order, prepared for a share's holder.
+fn prepared(share: &KeyShare, order: &SigningOrder) -> Result<PreparedOrder> {
+    PreparedOrder::prepare_all(share, vec![order.clone()]).remove(0)
 }
 
 /// Every predicate of this project, and `ed25519-dalek`, accept a signature.

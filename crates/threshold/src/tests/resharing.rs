@@ -45,16 +45,16 @@ fn reshare(
 }
 
 fn sign_by(shares: &[&Arc<KeyShare>]) -> Result<[u8; 64]> {
-    let nonces: Vec<_> = shares.iter().map(|share| Nonce::fresh(share)).collect();
+    let nonces: Vec<_> = shares.iter().map(|share| Nonce::fresh(share, 1).remove(0)).collect();
     let commitments =
         shares.iter().zip(&nonces).map(|(share, nonce)| (share.holder().clone(), nonce.commitments()));
     let order = SigningOrder::new(shares[0], b"a message", commitments.collect());
     let parts = shares
         .iter()
         .zip(nonces)
-        .map(|(share, nonce)| Ok((share.holder().clone(), nonce.sign(&order)?)))
+        .map(|(share, nonce)| Ok((share.holder().clone(), nonce.sign(&prepared(share, &order)?)?)))
         .collect::<Result<_>>()?;
-    combine(shares[0], &order, &parts)
+    combine(shares[0], &[(&prepared(shares[0], &order)?, &parts)]).remove(0)
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Nodes in one process: three, of which two sign, if a test does not say otherwise.
 
+mod callers;
 mod changes;
 
 use std::fs;

@@ -1,0 +1,59 @@
+//! Callers of all nodes who sign at the same time. For figures, with how many callers and how large
+//! batches: `BULLA_GROUP_RATE_SECONDS=10 BULLA_GROUP_CALLERS=3 BULLA_GROUP_BATCH=64 cargo test -p
+//! bulla-server callers -- --nocapture`
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::*;
+
+fn number(variable: &str, otherwise: u64) -> u64 {
+    std::env::var(variable).map_or(otherwise, |text| text.parse().expect("a number"))
+}
+
+#[test]
+fn callers_of_all_nodes_sign_batches_at_the_same_time() {
+    let three = Three::start();
+    let callers = number("BULLA_GROUP_CALLERS", 3) as usize;
+    let batch = number("BULLA_GROUP_BATCH", 64);
+    let length = Duration::from_secs(number("BULLA_GROUP_RATE_SECONDS", 0));
+    let (next, latencies) = (AtomicU64::new(0), Mutex::new(Vec::new()));
+    let begin = Instant::now();
+    std::thread::scope(|scope| {
+        for caller in 0..callers {
+            let (three, next, latencies) = (&three, &next, &latencies);
+            scope.spawn(move || {
+                let (backend, key) = (three.node(caller % 3).backend(), three.key(caller % 3));
+                // At least twice: then all nonces were told in advance.
+                for round in 0.. {
+                    if round >= 2 && begin.elapsed() >= length {
+                        break;
+                    }
+                    let first = next.fetch_add(batch, Ordering::Relaxed);
+                    let messages: Vec<_> = (first..first + batch).map(u64::to_be_bytes).collect();
+                    let requests: Vec<_> =
+                        messages.iter().map(|message| SignRequest::new(&*key, message)).collect();
+                    let start = Instant::now();
+                    let signatures = backend.sign_many(Algorithm::Ed25519, &requests);
+                    latencies.lock().unwrap().push(start.elapsed());
+                    let some =
+                        messages.iter().zip(signatures).map(|(message, made)| (message, made.unwrap()));
+                    // To verify all of them would be half of a measurement.
+                    let checked = if length.is_zero() { usize::MAX } else { 1 };
+                    for (message, signature) in some.take(checked) {
+                        assert!(three.public_key.verify(message, &signature).is_valid());
+                    }
+                }
+            });
+        }
+    });
+    let (seconds, made) = (begin.elapsed().as_secs_f64(), next.load(Ordering::Relaxed));
+    let mut latencies = latencies.into_inner().unwrap();
+    latencies.sort_unstable();
+    println!(
+        "{callers} callers, batches of {batch}: {:.0} signatures/s, p50 {:?} for a batch",
+        made as f64 / seconds,
+        latencies[latencies.len() / 2],
+    );
+    assert!(made >= 2 * batch * callers as u64);
+}
