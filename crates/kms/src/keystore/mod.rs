@@ -26,6 +26,7 @@ mod observe;
 mod open;
 #[cfg(feature = "etcd")]
 mod open_etcd;
+mod quick;
 mod shared;
 mod shared_snapshot;
 mod shares;
