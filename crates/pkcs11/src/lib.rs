@@ -44,6 +44,7 @@
 //!   until their session ends.
 //! - `operation` says what keys can do, and does it with keys of the service.
 //! - `object` has what programs read of keys and certificates.
+//! - `reply` is a result whose length the program may not know.
 //! - `backend` is what has the keys: a service, or a keystore's folder. `config` says where it is.
 //!   `fuzzing` has a keystore in memory for the fuzzer.
 #![deny(missing_docs)]
@@ -57,6 +58,7 @@ pub mod fuzzing;
 mod module;
 mod object;
 mod operation;
+mod reply;
 mod session;
 mod slot;
 

@@ -15,8 +15,8 @@ use crate::config::SlotConfig;
 use crate::error::{Failure, Result, fail, require, write_reason};
 use crate::object::Object;
 use crate::operation::mechanism::{MECHANISMS, MechanismInfo};
-use crate::session::{Access, Session};
-use crate::slot::Slot;
+use crate::session::{InSession, Session};
+use crate::slot::{Access, Slot};
 
 /// The module in one process. It stays in memory until the process ends.
 struct Module {
@@ -301,6 +301,16 @@ impl ModuleState {
         drop(sessions);
         of_slot.iter().for_each(|session| session.end_operations());
         Ok(())
+    }
+}
+
+impl<'a> InSession<'a> {
+    /// # Errors
+    /// `CKR_SESSION_HANDLE_INVALID`.
+    pub(crate) fn new(state: &'a ModuleState, handle: CK_SESSION_HANDLE) -> Result<Self> {
+        let session = state.session(handle)?;
+        let slot = state.slot(session.slot)?;
+        Ok(Self { slot, session })
     }
 }
 

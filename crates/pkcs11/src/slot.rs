@@ -14,7 +14,6 @@ use crate::error::{Failure, Result, require};
 use crate::object::attributes::{Attribute, Template};
 use crate::object::certificate::Certificate;
 use crate::object::{Object, ServiceKey, View, objects_of};
-use crate::session::Access;
 use crate::session::template;
 
 /// How long a list of keys counts as new. Programs search several times in a row.
@@ -28,6 +27,13 @@ const AUTHORITIES: &str = "";
 
 /// Gives each object a handle that no other object ever gets.
 static NEXT_HANDLE: AtomicU64 = AtomicU64::new(1);
+
+/// Whether a session may change objects of the token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    ReadOnly,
+    ReadWrite,
+}
 
 /// A slot with its token.
 pub(crate) struct Slot {

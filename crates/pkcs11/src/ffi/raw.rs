@@ -12,9 +12,8 @@ use cryptoki_sys::*;
 
 use crate::error::{Failure, Result, fail, require};
 use crate::object::attributes::{Answer, Attribute, Wanted, check_unique};
-use crate::operation::cipher::{NONCE_LEN, TAG_LEN};
-use crate::operation::mechanism::{Mechanism, Parameters};
-use crate::session::Reply;
+use crate::operation::mechanism::{Mechanism, NONCE_LEN, Parameters, TAG_LEN};
+use crate::reply::Reply;
 
 /// The most attributes of a template. The standard has about 130.
 const MAX_ATTRIBUTES: CK_ULONG = 1024;

@@ -16,10 +16,11 @@ use crate::error::{FUNCTION, Failure, Result, fail, require};
 use crate::ffi::raw;
 use crate::module;
 use crate::object::attributes::{Attribute, Template};
-use crate::operation::cipher::Direction;
+use crate::operation::mechanism::Direction;
+use crate::reply::{Reply, without_room};
 use crate::session::create::{generate_pair, generate_secret};
 use crate::session::objects;
-use crate::session::{InSession, Purpose, Reply, without_room};
+use crate::session::{InSession, Purpose};
 
 /// Runs the work of a call, and turns a failure or a panic into its code.
 fn call(name: &'static str, work: impl FnOnce() -> Result<()>) -> CK_RV {

@@ -7,19 +7,16 @@ pub(crate) mod public;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use bulla_kms::{
-    Algorithm, JWT_PURPOSE, KeyId, KeyUsage, Origin, PublicKey, TOKEN_ROOT_PURPOSE, VersionState,
-};
+use bulla_kms::{Algorithm, JWT_PURPOSE, KeyId, Origin, PublicKey, TOKEN_ROOT_PURPOSE, VersionState};
 use cryptoki_sys::*;
 
 use crate::backend::generate::id_of_purpose;
 use crate::backend::{EntryState, KeyEntry, VersionEntry};
-use crate::error::{Failure, Result};
+use crate::error::{Failure, Result, require};
 use crate::object::attributes::Attributes;
 use crate::object::certificate::Certificate;
 use crate::object::public::{describe, key_type};
-use crate::operation::cipher::is_aes;
-use crate::operation::mechanism::allowed_mechanisms;
+use crate::operation::mechanism::{agrees, allowed_mechanisms, is_aes};
 use crate::session::key::SessionKey;
 
 /// An object.
@@ -99,6 +96,48 @@ impl Object {
     }
 }
 
+impl Object {
+    /// The value of a secret key of a session.
+    ///
+    /// # Errors
+    /// `CKR_KEY_TYPE_INCONSISTENT` if the object is something else.
+    pub(crate) fn secret(&self) -> Result<&[u8]> {
+        let is_secret = matches!(self.session_key.as_deref(), Some(SessionKey::Secret));
+        let value = self.attributes.get(CKA_VALUE).filter(|_| is_secret);
+        value.ok_or(Failure(CKR_KEY_TYPE_INCONSISTENT))
+    }
+
+    /// The value of a key of AES of a session.
+    ///
+    /// # Errors
+    /// As for [`Self::secret`].
+    pub(crate) fn aes_key(&self) -> Result<&[u8]> {
+        let is_aes = self.attributes.get(CKA_KEY_TYPE) == Some(&CKK_AES.to_ne_bytes());
+        require(is_aes, CKR_KEY_TYPE_INCONSISTENT)?;
+        self.secret()
+    }
+
+    /// Checks whether a key of a session may be used by a mechanism for something.
+    ///
+    /// # Errors
+    /// `CKR_KEY_FUNCTION_NOT_PERMITTED`; `CKR_MECHANISM_INVALID` if the program that made the key
+    /// did not allow the mechanism.
+    pub(crate) fn permits(&self, mechanism: CK_MECHANISM_TYPE, flag: CK_ATTRIBUTE_TYPE) -> Result<()> {
+        require(self.attributes.is_set(flag), CKR_KEY_FUNCTION_NOT_PERMITTED)?;
+        self.allows(mechanism)
+    }
+
+    /// Checks whether the program that made a key of a session allowed a mechanism.
+    ///
+    /// # Errors
+    /// `CKR_MECHANISM_INVALID`.
+    pub(crate) fn allows(&self, mechanism: CK_MECHANISM_TYPE) -> Result<()> {
+        let Some(allowed) = self.attributes.get(CKA_ALLOWED_MECHANISMS) else { return Ok(()) };
+        let mut allowed = allowed.chunks_exact(size_of::<CK_MECHANISM_TYPE>());
+        require(allowed.any(|one| one == mechanism.to_ne_bytes()), CKR_MECHANISM_INVALID)
+    }
+}
+
 /// What the objects of a slot have in common.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
@@ -151,11 +190,6 @@ pub(crate) fn objects_of(key: &KeyEntry, view: View<'_>) -> Result<Vec<Object>> 
         objects.push(public);
     }
     Ok(objects)
-}
-
-/// Whether keys of an algorithm agree on secrets, and do nothing else.
-pub(crate) fn agrees(algorithm: Algorithm) -> bool {
-    algorithm.usage() == KeyUsage::KeyAgreement
 }
 
 /// Whether the service signs nothing with a key that a program chooses.

@@ -6,32 +6,21 @@
 
 use std::sync::Arc;
 
-use bulla_kms::{Algorithm, CiphertextParts};
+use bulla_kms::CiphertextParts;
 use cryptoki_sys::*;
 use zeroize::Zeroizing;
 
 use crate::backend::Backend;
 use crate::error::{Failure, Result, fail, require};
 use crate::object::{KeyOfObject, Object};
-use crate::operation::mechanism::{Mechanism, Parameters};
-use crate::session::Reply;
+use crate::operation::mechanism::{
+    Direction, MAX_PLAINTEXT_LEN, Mechanism, NONCE_LEN, Parameters, TAG_LEN, is_aes,
+};
+use crate::reply::Reply;
 use crate::session::cipher::SessionCipher;
 
-/// The longest plaintext that the service takes.
-pub(crate) const MAX_PLAINTEXT_LEN: usize = 64 << 20;
-/// The length of the nonce of AES-GCM.
-pub(crate) const NONCE_LEN: usize = 12;
-/// The length of the tag of AES-GCM.
-pub(crate) const TAG_LEN: usize = 16;
 /// How many bytes a plaintext of OAEP with SHA-256 is shorter than the modulus, at least.
 const OAEP_OVERHEAD: usize = 66;
-
-/// Which way a cipher goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    Encrypt,
-    Decrypt,
-}
 
 /// What a ciphertext depends on, beside the key.
 enum Cipher {
@@ -228,11 +217,6 @@ impl ServiceCipher {
             (Cipher::Gcm { .. }, Direction::Encrypt) => fail(CKR_MECHANISM_INVALID),
         }
     }
-}
-
-/// Whether an algorithm is AES-GCM.
-pub(crate) fn is_aes(algorithm: Algorithm) -> bool {
-    matches!(algorithm, Algorithm::Aes128Gcm | Algorithm::Aes256Gcm)
 }
 
 /// Decrypts what the service writes after the number of the version.

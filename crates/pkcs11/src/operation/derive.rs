@@ -13,12 +13,13 @@ use zeroize::Zeroizing;
 
 use crate::backend::Backend;
 use crate::error::{Failure, Result, fail, require};
+use crate::object::Object;
 use crate::object::attributes::{Attribute, Template};
 use crate::object::public::peer_point;
-use crate::object::{Object, agrees};
 use crate::operation::digest::{of_kdf, x963};
-use crate::operation::mechanism::{Mechanism, Parameters};
-use crate::session::key::{MAX_SECRET_LEN, SessionKey, encrypt_data};
+use crate::operation::mechanism::{Direction, MAX_SECRET_LEN, Mechanism, Parameters, agrees};
+use crate::session::aes;
+use crate::session::key::SessionKey;
 use crate::session::template::{Origin, secret_key};
 
 /// Derives a key of a session.
@@ -53,6 +54,27 @@ pub(crate) fn derive(
         (CKM_AES_ECB_ENCRYPT_DATA | CKM_AES_CBC_ENCRYPT_DATA, _) => fail(CKR_MECHANISM_PARAM_INVALID),
         _ => fail(CKR_MECHANISM_INVALID),
     }
+}
+
+/// Encrypts data with a key of AES, from which another key is then derived.
+///
+/// # Errors
+/// `CKR_KEY_TYPE_INCONSISTENT`; `CKR_KEY_FUNCTION_NOT_PERMITTED`; `CKR_MECHANISM_PARAM_INVALID` for
+/// data that is not whole blocks.
+fn encrypt_data(
+    base: &Object,
+    mechanism: CK_MECHANISM_TYPE,
+    iv: Option<[u8; 16]>,
+    data: &[u8],
+) -> Result<Zeroizing<Vec<u8>>> {
+    base.permits(mechanism, CKA_DERIVE)?;
+    let key = base.aes_key()?;
+    let is_whole = !data.is_empty() && data.len().is_multiple_of(aes::BLOCK_LEN);
+    require(is_whole, CKR_MECHANISM_PARAM_INVALID)?;
+    let mode = iv.map_or(aes::Mode::Ecb, aes::Mode::Cbc);
+    let mut out = Zeroizing::new(data.to_vec());
+    aes::whole_blocks(key, mode, Direction::Encrypt)?(&mut out);
+    Ok(out)
 }
 
 /// The algorithm of a key that agrees on secrets.

@@ -1,13 +1,27 @@
 //! Mechanisms: which there are, and how a key signs under each.
 
-use bulla_kms::Algorithm;
 use bulla_kms::prehash::HashFunction;
+use bulla_kms::{Algorithm, KeyUsage};
 use cryptoki_sys::*;
 
 use crate::error::{Result, fail, require};
-use crate::object::agrees;
-use crate::operation::cipher::is_aes;
-use crate::session::key::MAX_SECRET_LEN;
+
+/// The longest value of a secret key in bytes.
+pub(crate) const MAX_SECRET_LEN: usize = 4096;
+
+/// The longest plaintext that the service takes.
+pub(crate) const MAX_PLAINTEXT_LEN: usize = 64 << 20;
+/// The length of the nonce of AES-GCM.
+pub(crate) const NONCE_LEN: usize = 12;
+/// The length of the tag of AES-GCM.
+pub(crate) const TAG_LEN: usize = 16;
+
+/// Which way a cipher goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Encrypt,
+    Decrypt,
+}
 
 /// A mechanism with its parameters, as a program gives it.
 #[derive(Debug)]
@@ -173,6 +187,16 @@ fn pss_hash(parameters: &Parameters) -> Result<HashFunction> {
     let fits = mgf == generator && salt_length == known.digest_length() as CK_ULONG;
     require(fits, CKR_MECHANISM_PARAM_INVALID)?;
     Ok(known)
+}
+
+/// Whether an algorithm is AES-GCM.
+pub(crate) fn is_aes(algorithm: Algorithm) -> bool {
+    matches!(algorithm, Algorithm::Aes128Gcm | Algorithm::Aes256Gcm)
+}
+
+/// Whether keys of an algorithm agree on secrets, and do nothing else.
+pub(crate) fn agrees(algorithm: Algorithm) -> bool {
+    algorithm.usage() == KeyUsage::KeyAgreement
 }
 
 /// The mechanism of a key that makes message authentication codes.

@@ -14,7 +14,7 @@ use cryptoki_sys::*;
 use zeroize::Zeroizing;
 
 use crate::error::{Failure, Result, fail, require};
-use crate::operation::cipher::{Direction, NONCE_LEN};
+use crate::operation::mechanism::{Direction, NONCE_LEN};
 
 /// The length of a block in bytes.
 pub(crate) const BLOCK_LEN: usize = 16;

@@ -9,12 +9,11 @@ use zeroize::Zeroizing;
 
 use crate::error::{Failure, Result, fail, require};
 use crate::object::Object;
-use crate::operation::cipher::{Direction, MAX_PLAINTEXT_LEN, TAG_LEN};
-use crate::operation::mechanism::{Mechanism, Parameters};
+use crate::operation::mechanism::{Direction, MAX_PLAINTEXT_LEN, Mechanism, Parameters, TAG_LEN};
+use crate::reply::{Reply, without_room};
 use crate::session::aes::{self, BLOCK_LEN, Blocks, Gcm, Mode};
 use crate::session::key::SessionKey;
 use crate::session::rsa::RsaEncryption;
-use crate::session::{Reply, without_room};
 
 /// An encryption or decryption.
 pub(crate) struct SessionCipher {

@@ -12,9 +12,9 @@ use crate::error::{Failure, Result, fail, require};
 use crate::object::attributes::{Attribute, Template};
 use crate::object::public::{algorithm_of_curve, describe, key_type, of_template, public_key_of};
 use crate::object::{KeyOfObject, Object};
-use crate::operation::mechanism::{Mechanism, Parameters};
+use crate::operation::mechanism::{MAX_SECRET_LEN, Mechanism, Parameters};
 use crate::session::curve::{self, CurvePrivateKey};
-use crate::session::key::{MAX_SECRET_LEN, SessionKey};
+use crate::session::key::SessionKey;
 use crate::session::rsa;
 use crate::session::template::{Origin, attributes, is_secret_kind, secret_key};
 

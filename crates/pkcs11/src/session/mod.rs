@@ -18,44 +18,15 @@ use zeroize::Zeroizing;
 
 use crate::backend::{Backend, NewKey};
 use crate::error::{Failure, Result, fail, require};
-use crate::module::ModuleState;
 use crate::object::Object;
 use crate::object::attributes::Attribute;
-use crate::operation::cipher::{
-    CipherOperation, Direction, EncryptedMessage, decrypt, encrypt_message, is_aes,
-};
+use crate::operation::cipher::{CipherOperation, EncryptedMessage, decrypt, encrypt_message};
 use crate::operation::derive::derive;
 use crate::operation::digest::{Hash, Hasher};
-use crate::operation::mechanism::{Mechanism, Parameters};
+use crate::operation::mechanism::{Direction, Mechanism, Parameters, is_aes};
 use crate::operation::signing::SignatureOperation;
-use crate::slot::Slot;
-
-/// A result whose length the program may not know.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Reply {
-    /// The program asked for the length.
-    Length(usize),
-    /// There is not enough room, and the operation goes on.
-    TooSmall(usize),
-    /// Some of these are secret.
-    Bytes(Zeroizing<Vec<u8>>),
-}
-
-/// What a program gets if there is no room for a result of this length.
-pub(crate) fn without_room(room: Option<usize>, needed: usize) -> Option<Reply> {
-    match room {
-        None => Some(Reply::Length(needed)),
-        Some(room) if room < needed => Some(Reply::TooSmall(needed)),
-        Some(_) => None,
-    }
-}
-
-/// Whether a session may change objects of the token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
-    ReadOnly,
-    ReadWrite,
-}
+use crate::reply::{Reply, without_room};
+use crate::slot::{Access, Slot};
 
 /// A session.
 pub(crate) struct Session {
@@ -118,7 +89,7 @@ enum Pieces {
 /// A session of a call, with its slot.
 pub(crate) struct InSession<'a> {
     pub(crate) slot: &'a Slot,
-    session: Arc<Session>,
+    pub(crate) session: Arc<Session>,
 }
 
 /// Which of two operations with signatures.
@@ -200,15 +171,7 @@ impl Operations {
     }
 }
 
-impl<'a> InSession<'a> {
-    /// # Errors
-    /// `CKR_SESSION_HANDLE_INVALID`.
-    pub(crate) fn new(state: &'a ModuleState, handle: CK_SESSION_HANDLE) -> Result<Self> {
-        let session = state.session(handle)?;
-        let slot = state.slot(session.slot)?;
-        Ok(Self { slot, session })
-    }
-
+impl InSession<'_> {
     fn key(&self, handle: CK_OBJECT_HANDLE) -> Result<Arc<Object>> {
         self.slot.object(handle).map_err(|_| Failure(CKR_KEY_HANDLE_INVALID))
     }
@@ -510,7 +473,7 @@ impl<'a> InSession<'a> {
     ) -> Result<Object> {
         let unwrapping = self.slot.object(unwrapping);
         let unwrapping = unwrapping.map_err(|_| Failure(CKR_UNWRAPPING_KEY_HANDLE_INVALID))?;
-        // To unwrap is to decrypt, and there is no operation for which a program could give the PIN.
+        // To unwrap is to decrypt, and a program could not give the PIN for it.
         Authentication::of(&unwrapping).check()?;
         wrap::unwrap(mechanism, unwrapping, || self.backend(), wrapped, template, session)
     }
@@ -566,16 +529,4 @@ impl<'a> InSession<'a> {
 /// The result of a call without a mechanism, which ends an active operation.
 fn canceled(was_active: bool) -> Result<()> {
     require(was_active, CKR_ARGUMENTS_BAD)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_result_waits_for_enough_room() {
-        assert_eq!(without_room(None, 64), Some(Reply::Length(64)));
-        assert_eq!(without_room(Some(63), 64), Some(Reply::TooSmall(64)));
-        assert_eq!(without_room(Some(64), 64), None);
-    }
 }

@@ -7,7 +7,8 @@ use cryptoki_sys::*;
 use crate::error::{Failure, Result, fail, require};
 use crate::object::Object;
 use crate::object::attributes::{Attribute, Attributes, Template};
-use crate::session::key::{MAX_SECRET_LEN, SessionKey};
+use crate::operation::mechanism::MAX_SECRET_LEN;
+use crate::session::key::SessionKey;
 
 /// Where a key comes from, which some of its attributes tell.
 #[derive(Clone, Copy)]

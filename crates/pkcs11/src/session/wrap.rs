@@ -10,8 +10,8 @@ use crate::backend::Backend;
 use crate::error::{Failure, Result, fail, require};
 use crate::object::Object;
 use crate::object::attributes::{Attribute, Template};
-use crate::operation::cipher::{CipherOperation, Direction};
-use crate::operation::mechanism::{Mechanism, Parameters, can_wrap};
+use crate::operation::cipher::CipherOperation;
+use crate::operation::mechanism::{Direction, Mechanism, Parameters, can_wrap};
 use crate::session::aes::KeyWrap;
 use crate::session::create::private_of_pkcs8;
 use crate::session::key::SessionKey;
@@ -86,8 +86,8 @@ pub(crate) fn unwrap(
     let asked = Template(template);
     let class = asked.number(CKA_CLASS)?.ok_or(Failure(CKR_TEMPLATE_INCOMPLETE))?;
     let kind = asked.number(CKA_KEY_TYPE)?.ok_or(Failure(CKR_TEMPLATE_INCOMPLETE))?;
-    // What is wrong with the template is told before anything is decrypted, and afterwards one code:
-    // somebody who sends changed keys learns nothing of what they decrypt to.
+    // What is wrong with the template is told before anything is decrypted, and afterwards one
+    // code: somebody who sends changed keys learns nothing of what they decrypt to.
     let has_type = match class {
         CKO_SECRET_KEY => is_secret_kind(kind),
         CKO_PRIVATE_KEY => matches!(kind, CKK_RSA | CKK_EC | CKK_EC_EDWARDS),
