@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use base64ct::{Base64, Encoding as _};
 use bulla_kms::Name;
@@ -19,11 +19,14 @@ use crate::message::serde_as_text;
 use crate::order::{OrderShare, PreparedOrder};
 use crate::share::KeyShare;
 
+/// The number that eight times is one.
+static EIGHTH: LazyLock<Scalar> = LazyLock::new(|| Scalar::from(8_u8).invert());
+
 /// What a participant commits to for one signature: the points of a hiding and of a binding nonce.
 ///
 /// A point travels as its eighth, and whoever reads it multiplies by eight. So it has the prime
-/// order that RFC 9591 asks for, whatever was sent, and nobody has to check that: a check is a
-/// multiplication by the order, which takes as long as all the rest of a signature share.
+/// order that RFC 9591 asks for, whatever was sent. To check that of a point would take a whole
+/// multiplication.
 #[derive(Clone, Copy)]
 pub struct NonceCommitments {
     eighths: [[u8; 32]; 2],
@@ -99,8 +102,8 @@ impl Nonce {
     }
 
     pub(crate) fn from_secrets(share: &Arc<KeyShare>, secrets: Vec<[Zeroizing<Scalar>; 2]>) -> Vec<Self> {
-        let eighth = Scalar::from(8_u8).invert();
-        let eighth_of = |nonce: &Zeroizing<Scalar>| EdwardsPoint::mul_base(&Zeroizing::new(**nonce * eighth));
+        let eighth_of =
+            |nonce: &Zeroizing<Scalar>| EdwardsPoint::mul_base(&Zeroizing::new(**nonce * *EIGHTH));
         let eighths: Vec<_> = secrets.iter().flatten().map(eighth_of).collect();
         let encodings = EdwardsPoint::compress_batch_alloc(&eighths);
         let pairs = eighths.as_chunks().0.iter().zip(encodings.as_chunks().0);
