@@ -128,9 +128,12 @@ impl Nonce {
     /// Signs. The nonces are gone afterwards, whatever happens.
     ///
     /// # Errors
-    /// [`ErrorCode::WrongSession`](crate::ErrorCode::WrongSession) if the order is for other shares;
-    /// [`ErrorCode::InvalidArgument`](crate::ErrorCode::InvalidArgument) if it was prepared for
-    /// another signer, or is not for these nonces.
+    /// [`ErrorCode::WrongSession`] if the order is for other shares;
+    /// [`ErrorCode::InvalidArgument`] if it was prepared for another signer, or is not for these
+    /// nonces.
+    ///
+    /// [`ErrorCode::WrongSession`]: crate::ErrorCode::WrongSession
+    /// [`ErrorCode::InvalidArgument`]: crate::ErrorCode::InvalidArgument
     pub fn sign(self, order: &PreparedOrder) -> Result<OrderShare> {
         let [hiding, binding] = &self.secrets;
         order.sign(&self.share, &self.commitments, hiding, binding)

@@ -183,7 +183,7 @@ impl PreparedOrder {
         if self.order.commitments.get(share.holder()) != Some(commitments) {
             return refused("the order has other commitments than those of these nonces");
         }
-        Ok(OrderShare(hiding + binding * self.binding_factor + &*share.secret_scalar() * self.challenge))
+        Ok(OrderShare(hiding + binding * self.binding_factor + *share.secret_scalar() * self.challenge))
     }
 
     /// The signature, which may be wrong.
@@ -300,13 +300,14 @@ pub fn combine(
         })
         .collect();
     let mut verdicts = verify_many(&items).into_iter();
-    let judge =
-        |(sum, (order, parts)): (Result<[u8; 64]>, &(&PreparedOrder, &BTreeMap<Name, OrderShare>))| {
+    sums.into_iter()
+        .zip(signed)
+        .map(|(sum, (order, parts))| {
             let signature = sum?;
             let is_valid = verdicts.next().is_some_and(Verdict::is_valid);
             if is_valid { Ok(signature) } else { Err(order.blame(share, parts)) }
-        };
-    sums.into_iter().zip(signed).map(judge).collect()
+        })
+        .collect()
 }
 
 /// Bytes as base64 in JSON.
