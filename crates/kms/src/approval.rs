@@ -33,7 +33,10 @@
 //! println!("{} {} bytes", decision.as_str(), request.signed_bytes(decision).len());
 //! let approval = own.sign_approval(anns.key_id(), &request, &"ann".parse()?, decision)?;
 //! assert_eq!(rule.verify(&request, &approval)?.name.as_str(), "ann");
-//! let approved = keystore.with_approval(ApprovedUse::new(request, vec![approval]));
+//! let approved = ApprovedUse::new(request, vec![approval]);
+//! assert_eq!((approved.request().requester.as_str(), approved.statements().len()), ("bob", 1));
+//! assert!(approved.override_reason().is_none() && approved.signed_at().is_none());
+//! let approved = keystore.with_approval(approved);
 //! let file = SignatureFile::sign(&approved, &key, statement)?;
 //! assert!(file.verify_in(&keystore)?.is_valid());
 //! # Ok::<(), bulla_kms::KmsError>(())
@@ -52,7 +55,7 @@ use crate::algorithm::Algorithm;
 use crate::audit_log::Actor;
 use crate::encoding::{self, serde_as_text};
 use crate::error::{Code, KmsError, Result};
-use crate::id::KeyVersionId;
+use crate::id::{KeyId, KeyVersionId};
 use crate::prehash::Prehash;
 use crate::public_key::PublicKey;
 use crate::reserved;
@@ -459,22 +462,76 @@ pub struct ApprovalStatement {
 pub struct ApprovedUse {
     request: ApprovalRequest,
     proof: Proof,
+    signed_at: Option<Timestamp>,
 }
 
 #[derive(Clone, Debug)]
 enum Proof {
     Statements(Vec<ApprovalStatement>),
-    Overridden,
+    Overridden(Comment),
 }
 
 impl ApprovedUse {
     /// A request with statements. The keystore checks them when it uses the key.
     pub fn new(request: ApprovalRequest, statements: Vec<ApprovalStatement>) -> Self {
-        Self { request, proof: Proof::Statements(statements) }
+        Self { request, proof: Proof::Statements(statements), signed_at: None }
     }
 
-    pub(crate) fn overridden(request: ApprovalRequest) -> Self {
-        Self { request, proof: Proof::Overridden }
+    pub(crate) fn overridden(request: ApprovalRequest, reason: Comment) -> Self {
+        Self { request, proof: Proof::Overridden(reason), signed_at: None }
+    }
+
+    /// The request.
+    pub fn request(&self) -> &ApprovalRequest {
+        &self.request
+    }
+
+    /// The statements about it; none if the use is made without approvals.
+    pub fn statements(&self) -> &[ApprovalStatement] {
+        match &self.proof {
+            Proof::Statements(statements) => statements,
+            Proof::Overridden(_) => &[],
+        }
+    }
+
+    /// Why the use is made without approvals; none if it has them.
+    pub fn override_reason(&self) -> Option<&Comment> {
+        match &self.proof {
+            Proof::Statements(_) => None,
+            Proof::Overridden(reason) => Some(reason),
+        }
+    }
+
+    /// The time in the statement of a signature file that is signed; none for other uses. It is all
+    /// of the statement that no approver saw.
+    pub fn signed_at(&self) -> Option<Timestamp> {
+        self.signed_at
+    }
+
+    /// The same use, of a statement with this time.
+    ///
+    /// ```
+    /// use bulla_kms::Timestamp;
+    /// use bulla_kms::approval::ApprovedUse;
+    ///
+    /// fn of_now(approved: &ApprovedUse) -> bulla_kms::Result<ApprovedUse> {
+    ///     Ok(approved.with_signed_at(Timestamp::now()?))
+    /// }
+    /// ```
+    #[must_use]
+    pub fn with_signed_at(&self, signed_at: Timestamp) -> Self {
+        Self { signed_at: Some(signed_at), ..self.clone() }
+    }
+
+    /// The statement of a signature file that the request is about, and how it is hashed.
+    pub(crate) fn statement(&self) -> Option<(Statement, Option<Prehash>)> {
+        let ApprovalSubject::SignStatement { kind, digest, size, comment, name, prehash } =
+            &self.request.subject
+        else {
+            return None;
+        };
+        let statement = Statement::new(*kind, *digest, *size).comment(comment.clone()).name(name.clone());
+        Some((statement, prehash.map(|PrehashName(prehash)| prehash)))
     }
 
     pub(crate) fn id(&self) -> ApprovalId {
@@ -489,7 +546,7 @@ impl ApprovedUse {
         used: KeyUse<'_>,
         now: Timestamp,
     ) -> Result<()> {
-        let Self { request, proof } = self;
+        let Self { request, proof, signed_at: _ } = self;
         let refuse = |why: &str| {
             let message = format!("the request {} {why}: make another request", request.id);
             refuse(Code::ApprovalRequired, message)
@@ -507,7 +564,7 @@ impl ApprovedUse {
             return refuse("has expired");
         }
         match proof {
-            Proof::Overridden => Ok(()),
+            Proof::Overridden(_) => Ok(()),
             Proof::Statements(statements) => match rule.state(request, statements) {
                 ApprovalState::Approved => Ok(()),
                 ApprovalState::Rejected => refuse("was rejected"),
@@ -521,6 +578,79 @@ impl ApprovedUse {
             },
         }
     }
+}
+
+/// A change of a key's rule, with the approvals that permitted it. A key's record keeps the last
+/// ones.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RuleChange {
+    request: ApprovalRequest,
+    statements: Vec<ApprovalStatement>,
+}
+
+impl From<&ApprovedUse> for RuleChange {
+    fn from(approved: &ApprovedUse) -> Self {
+        Self { request: approved.request.clone(), statements: approved.statements().to_vec() }
+    }
+}
+
+/// The rule of a key, as a machine has seen it. Somebody who can write a store, and has its root
+/// key, can write a record without the rule:
+/// [`Keystore::follow_rule`](crate::Keystore::follow_rule) tells that from a change that enough
+/// people have approved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KnownRule {
+    rule: ApprovalRule,
+    /// When the request for the last change was made. Older requests change nothing any more.
+    changed: Timestamp,
+}
+
+impl KnownRule {
+    /// A rule that is seen for the first time, in a record with these changes.
+    pub(crate) fn first(rule: &ApprovalRule, changes: &[RuleChange]) -> Self {
+        let changed = changes.last().map_or_else(Timestamp::default, |change| change.request.created);
+        Self { rule: rule.clone(), changed }
+    }
+
+    /// Whether this is the rule.
+    ///
+    /// ```
+    /// use bulla_kms::approval::KnownRule;
+    /// use bulla_kms::{KeyId, Keystore};
+    ///
+    /// fn is_unchanged(keystore: &Keystore, key: &KeyId, known: &KnownRule) -> bool {
+    ///     keystore.approval_rule(key).is_ok_and(|rule| known.matches(rule.as_ref()))
+    /// }
+    /// ```
+    pub fn matches(&self, rule: Option<&ApprovalRule>) -> bool {
+        Some(&self.rule) == rule
+    }
+
+    /// The rule to which these changes of a key lead from here.
+    pub(crate) fn after(&self, key: &KeyId, changes: &[RuleChange]) -> Self {
+        let mut known = self.clone();
+        for RuleChange { request, statements } in changes {
+            let ApprovalSubject::ChangeRule { rule } = &request.subject else { continue };
+            if request.key.key_id() == key
+                && request.created > known.changed
+                && known.rule.state(request, statements) == ApprovalState::Approved
+            {
+                known = Self { rule: rule.clone(), changed: request.created };
+            }
+        }
+        known
+    }
+}
+
+/// Whether a key may be used without its approvals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overrides {
+    /// In an emergency, with a reason.
+    Permitted,
+    /// Never.
+    Forbidden,
 }
 
 /// What an audit log says of a request for approval.

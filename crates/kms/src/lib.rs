@@ -133,8 +133,8 @@ pub use key_signature::{Mac, Signature, Verdict};
 #[cfg(feature = "soft-seal")]
 pub use keystore::{Backup, BackupSummary, KeystoreProvider};
 pub use keystore::{
-    DataCipher, KeyMessage, Keystore, KeystoreOptions, NewKey, Snapshot, StoreChange, VerifyItem,
-    VerifyMacItem,
+    DataCipher, KeyMessage, Keystore, KeystoreOptions, NewKey, PermittedContribution, Snapshot, StoreChange,
+    VerifyItem, VerifyMacItem,
 };
 pub use lease::{BootInstant, StoreLease};
 pub use policy::{KeyChange, KeyDerivation, KeyState, Origin, RotationPolicy, VersionState};

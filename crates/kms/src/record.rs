@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
 
 use crate::algorithm::{Algorithm, KeyUsage};
-use crate::approval::ApprovalRule;
+use crate::approval::{ApprovalRule, RuleChange};
 use crate::backend::{PrivateKey, SOFTWARE, key_usage_mismatch};
 use crate::error::{Code, KmsError, Result};
 use crate::id::{KeyId, KeyVersionId, Name};
@@ -65,6 +65,9 @@ pub(crate) struct KeyRecord {
     /// If it is there, the key is used only with approvals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) approval: Option<ApprovalRule>,
+    /// The last changes of the rule, the oldest first, with what permitted them.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) rule_changes: Vec<RuleChange>,
     /// Version 1 first; never empty. The last one is the latest version.
     pub(crate) versions: Vec<VersionRecord>,
 }

@@ -91,7 +91,7 @@ impl Backend for Ed25519Backend {
                 let signatures = bulla_ed25519::sign_many(&items);
                 signatures.into_iter().map(|signature| Ok(signature.to_vec())).collect()
             }
-            None => requests.iter().map(|SignRequest { key, message }| key.sign(message)).collect(),
+            None => requests.iter().map(SignRequest::sign).collect(),
         }
     }
 }
@@ -254,8 +254,7 @@ mod tests {
         let mut keys: Vec<_> = (0..20_u8).map(key).collect();
         for _ in 0..2 {
             let messages: Vec<_> = (0..20_u8).map(|number| vec![number; 7 * usize::from(number)]).collect();
-            let requests =
-                keys.iter().zip(&messages).map(|(key, message)| SignRequest { key: &**key, message });
+            let requests = keys.iter().zip(&messages).map(|(key, message)| SignRequest::new(&**key, message));
             let made = Ed25519Backend.sign_many(Algorithm::Ed25519, &requests.collect::<Vec<_>>());
             for ((key, message), made) in keys.iter().zip(&messages).zip(made) {
                 assert_eq!(made.unwrap(), key.sign(message).unwrap());

@@ -101,7 +101,7 @@ impl Backend for FastBackend {
         match plain {
             // One step of the lanes takes as long as two signatures one after the other.
             Some(plain) if lanes > 1 && plain.len() > 2 => self.plain.sign_many(algorithm, &plain),
-            _ => requests.iter().map(|SignRequest { key, message }| key.sign(message)).collect(),
+            _ => requests.iter().map(SignRequest::sign).collect(),
         }
     }
 }
@@ -118,7 +118,7 @@ fn plain<'a>(_: &SignRequest<'a>) -> Option<SignRequest<'a>> {
 #[cfg(feature = "fast")]
 fn plain<'a>(request: &SignRequest<'a>) -> Option<SignRequest<'a>> {
     let key: &dyn Any = request.key;
-    Some(SignRequest { key: &*key.downcast_ref::<Ed25519>()?.plain, message: request.message })
+    Some(SignRequest { key: &*key.downcast_ref::<Ed25519>()?.plain, ..*request })
 }
 
 /// The error for a material that the plain backend reads and `aws-lc-rs` does not.

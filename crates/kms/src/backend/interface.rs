@@ -101,12 +101,38 @@ pub struct SignRequest<'a> {
     pub key: &'a (dyn PrivateKey + 'static),
     /// The message.
     pub message: &'a [u8],
+    /// What permits this use: see [`PrivateKey::sign_approved`].
+    pub approved: Option<&'a (dyn Any + Send + Sync)>,
 }
 
 impl<'a> SignRequest<'a> {
     /// The request to sign `message` with this private key.
     pub fn new(key: &'a (dyn PrivateKey + 'static), message: &'a [u8]) -> Self {
-        Self { key, message }
+        Self { key, message, approved: None }
+    }
+
+    /// Sets what permits this use.
+    ///
+    /// ```
+    /// use bulla_kms::approval::ApprovedUse;
+    /// use bulla_kms::backend::{PrivateKey, SignRequest};
+    ///
+    /// fn request<'a>(key: &'a (dyn PrivateKey + 'static), approved: &'a ApprovedUse) -> SignRequest<'a> {
+    ///     SignRequest::new(key, b"a message").approved(Some(approved))
+    /// }
+    /// ```
+    #[must_use]
+    pub fn approved(mut self, approved: Option<&'a (dyn Any + Send + Sync)>) -> Self {
+        self.approved = approved;
+        self
+    }
+
+    /// The signature by the private key alone.
+    pub(crate) fn sign(&self) -> Result<Vec<u8>> {
+        match self.approved {
+            Some(approved) => self.key.sign_approved(self.message, approved),
+            None => self.key.sign(self.message),
+        }
     }
 }
 
@@ -362,10 +388,11 @@ pub trait Backend: fmt::Debug + Send + Sync {
         requests.iter().map(|request| self.verify(*request)).collect()
     }
 
-    /// The result of [`PrivateKey::sign`] for each request, in their order. All keys have this
+    /// The result of [`PrivateKey::sign`], or of [`PrivateKey::sign_approved`] where something
+    /// permits the use, for each request, in their order. All keys have this
     /// algorithm, and this backend loaded them.
     fn sign_many(&self, _algorithm: Algorithm, requests: &[SignRequest<'_>]) -> Vec<Result<Vec<u8>>> {
-        requests.iter().map(|SignRequest { key, message }| key.sign(message)).collect()
+        requests.iter().map(SignRequest::sign).collect()
     }
 }
 
@@ -441,6 +468,18 @@ pub trait PrivateKey: Any + Send + Sync {
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>> {
         let _ = message;
         Err(KmsError::new(Code::KeyUsageMismatch, "the key's algorithm does not sign"))
+    }
+
+    /// Signs a message whose signature several people have approved. A backend whose keys several
+    /// machines have together shows them what permits it, and each of them checks that by itself.
+    /// The keystore has checked it, and the default is [`PrivateKey::sign`]. `approved` is an
+    /// [`ApprovedUse`](crate::approval::ApprovedUse).
+    ///
+    /// # Errors
+    /// Those of [`PrivateKey::sign`].
+    fn sign_approved(&self, message: &[u8], approved: &(dyn Any + Send + Sync)) -> Result<Vec<u8>> {
+        let _ = approved;
+        self.sign(message)
     }
 
     /// The key of 32 bytes that the ciphertext carries. For a ciphertext of the right length that

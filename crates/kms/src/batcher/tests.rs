@@ -89,10 +89,10 @@ impl Replaced for Gated {
 
     fn sign_many(&self, requests: &[SignRequest<'_>]) -> Vec<Result<Vec<u8>>> {
         self.0.pass(&requests.iter().map(|request| request.message).collect::<Vec<_>>());
-        let inner_keys = requests.iter().map(|SignRequest { key, message }| {
-            let key: &dyn Any = *key;
+        let inner_keys = requests.iter().map(|request| {
+            let key: &dyn Any = request.key;
             let GatedKey(_, key) = key.downcast_ref().expect("a key that this backend loaded");
-            SignRequest { key: &**key, message }
+            SignRequest { key: &**key, ..*request }
         });
         software().sign_many(Algorithm::Ed25519, &inner_keys.collect::<Vec<_>>())
     }

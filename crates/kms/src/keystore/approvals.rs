@@ -10,7 +10,7 @@ use super::signing::check_purpose;
 use crate::algorithm::Algorithm;
 use crate::approval::{
     ApprovalDecision, ApprovalId, ApprovalRequest, ApprovalRule, ApprovalStatement, ApprovalSubject,
-    ApprovalSummary, ApprovedUse, KeyUse, approval_required,
+    ApprovalSummary, ApprovedUse, KeyUse, KnownRule, approval_required,
 };
 use crate::audit_log::{Actor, AuditOperation};
 use crate::encoding;
@@ -19,6 +19,10 @@ use crate::id::{KeyId, KeyRef, KeyVersionId};
 use crate::record::KeyRecord;
 use crate::signature::Comment;
 use crate::time::Timestamp;
+
+/// How many changes of its rule a key's record keeps. A machine that missed more of them does not
+/// follow any more.
+const MAX_RULE_CHANGES: usize = 32;
 
 impl Keystore {
     /// The rule of approvals of a key; none if it is used without.
@@ -197,9 +201,87 @@ impl Keystore {
             let message = "who uses a key without its approvals must say why";
             return Err(KmsError::new(Code::InvalidArgument, message));
         }
-        let summary = ApprovalSummary { reason: Some(reason), ..ApprovalSummary::of(request.id) };
+        let summary = ApprovalSummary { reason: Some(reason.clone()), ..ApprovalSummary::of(request.id) };
         self.record_step(AuditOperation::OverrideApproval, request, summary, Ok(()))?;
-        Ok(self.with_approval(ApprovedUse::overridden(request.clone())))
+        Ok(self.with_approval(ApprovedUse::overridden(request.clone(), reason)))
+    }
+
+    /// A handle of the same approved use that names the time in the statement of a signature file
+    /// to those who have the key together: no approver has seen it. It changes nothing for a handle
+    /// without an approved use.
+    ///
+    /// ```
+    /// use bulla_kms::approval::ApprovedUse;
+    /// use bulla_kms::{Keystore, Timestamp};
+    ///
+    /// // What another machine was asked for, and has to check.
+    /// fn handle(keystore: &Keystore, approved: ApprovedUse, time: Timestamp) -> Keystore {
+    ///     keystore.with_approval(approved).with_signed_at(time)
+    /// }
+    /// ```
+    #[must_use]
+    pub fn with_signed_at(&self, signed_at: Timestamp) -> Self {
+        let mut handle = self.on_behalf_of(&self.actor());
+        handle.approved = self.approved.as_ref().map(|approved| Arc::new(approved.with_signed_at(signed_at)));
+        handle
+    }
+
+    /// Keeps the approvals of this change of a key's rule in its record.
+    pub(super) fn note_rule_change(&self, record: &mut KeyRecord) {
+        let Some(approved) = self.approved.as_deref() else { return };
+        record.rule_changes.push(approved.into());
+        let excess = record.rule_changes.len().saturating_sub(MAX_RULE_CHANGES);
+        record.rule_changes.drain(..excess);
+    }
+
+    /// The rule of a key as this machine sees it now, if it is the one that it knew, or if a chain
+    /// of changes leads to it of which each was approved by the rule before. None if the key has no
+    /// rule and never had one, as far as this machine knows.
+    ///
+    /// A store's writer who has its root key can write any record. A machine that remembers the
+    /// rules that it saw notices if one was dropped or replaced. It follows no change that was made
+    /// without approvals, also not in an emergency.
+    ///
+    /// ```
+    /// use std::num::{NonZeroU32, NonZeroU64};
+    ///
+    /// use bulla_kms::approval::{ApprovalRule, Approver};
+    /// use bulla_kms::{Algorithm, Code, KeyChange, Keystore, NewKey};
+    ///
+    /// let own = Keystore::in_memory()?;
+    /// let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519);
+    /// let anns = own.create_key(new.clone())?;
+    /// let ann = Approver { name: "ann".parse()?, public_key: own.public_key(&anns)? };
+    /// let rule = ApprovalRule::new(NonZeroU32::MIN, vec![ann], NonZeroU64::new(3600).unwrap());
+    ///
+    /// let keystore = Keystore::in_memory()?;
+    /// let key = keystore.create_key(new)?.key_id().clone();
+    /// assert_eq!(keystore.follow_rule(&key, None)?, None);
+    /// keystore.update(&key, None, &KeyChange::Approval(rule.clone()))?;
+    /// let known = keystore.follow_rule(&key, None)?;
+    /// assert!(known.as_ref().is_some_and(|known| known.matches(Some(&rule))));
+    /// // Nothing has changed since.
+    /// assert_eq!(keystore.follow_rule(&key, known.as_ref())?, known);
+    /// # Ok::<(), bulla_kms::KmsError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Code::Forbidden`]: the rule was dropped or replaced without approvals;
+    /// [`Code::KeyNotFound`].
+    pub fn follow_rule(&self, key_id: &KeyId, known: Option<&KnownRule>) -> Result<Option<KnownRule>> {
+        let index = self.index.load();
+        let KeyRecord { approval, rule_changes, .. } = &index.key(key_id)?.record;
+        let Some(known) = known else {
+            return Ok(approval.as_ref().map(|rule| KnownRule::first(rule, rule_changes)));
+        };
+        let now = known.after(key_id, rule_changes);
+        if now.matches(approval.as_ref()) {
+            return Ok(Some(now));
+        }
+        let message = format!(
+            "the rule of approvals of the key {key_id} is not the one that this machine has seen, and no change that enough people have approved leads to it: somebody may have changed the store"
+        );
+        Err(KmsError::new(Code::Forbidden, message))
     }
 
     /// Records a step of a request, whose outcome is known.

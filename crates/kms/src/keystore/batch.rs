@@ -230,7 +230,8 @@ impl Keystore {
                 let backend = (key.record.key.algorithm(), key.record.backend.as_str());
                 let (places, requests) = by_backend.entry(backend).or_default();
                 places.push(place);
-                requests.push(SignRequest { key: &**signer, message: item.message });
+                let request = SignRequest::new(&**signer, item.message);
+                requests.push(request.approved(self.shown_approval()));
                 Err(no_signature(backend.1))
             }));
         }

@@ -260,6 +260,7 @@ impl Keystore {
                 ssh_authority: None,
                 x509_authority: None,
                 approval: new.approval.clone(),
+                rule_changes: Vec::new(),
                 versions: vec![VersionRecord::new(now, identity, origin)],
             };
             Ok(Some(Edit::new(record, pair)))
@@ -513,6 +514,9 @@ impl Keystore {
             change.apply(&mut record, now)?;
             if record == old.record {
                 return Ok(None);
+            }
+            if matches!(change, KeyChange::Approval(_)) && old.record.approval.is_some() {
+                self.note_rule_change(&mut record);
             }
             record.revision += 1;
             self.note_leftovers(old, &mut record)?;

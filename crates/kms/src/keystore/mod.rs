@@ -49,6 +49,7 @@ pub use self::backup::{Backup, BackupSummary};
 pub(crate) use self::batch::Threads;
 pub use self::batch::{KeyMessage, VerifyItem};
 use self::changes::Writer;
+pub use self::contributions::PermittedContribution;
 #[cfg(feature = "soft-seal")]
 pub use self::decapsulation::KeystoreProvider;
 use self::follow::ChangeListener;

@@ -1,6 +1,7 @@
 //! Signs with the latest version of a key, or with an older version that the caller names and the
 //! key's policy permits. Rotates the key when its policy says so.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use super::Keystore;
@@ -16,7 +17,7 @@ use crate::attestation::{Attestation, SignedAttestation};
 use crate::audit_log::{
     AuditOperation, CheckpointSigner, CheckpointSigningKey, TreeHead, UnsignedCheckpoint,
 };
-use crate::backend::{PrivateKey, RsaMessage, check_usage};
+use crate::backend::{PrivateKey, RsaMessage, SignRequest, check_usage};
 use crate::encryption::EnvelopeKind;
 use crate::error::{Code, KmsError, Result};
 use crate::id::{JWT_PURPOSE, KeyId, KeyRef, KeyVersionId, Name, TOKEN_ROOT_PURPOSE};
@@ -70,9 +71,19 @@ impl Keystore {
         let key = key.into();
         self.observed(Subject::message(AuditOperation::Sign, key, message), || {
             let (id, loaded) = self.version_for_message(key, message)?;
-            let bytes = loaded.private_key(&id, &self.cipher, &self.backends)?.sign(message)?;
+            let bytes = self.sign_by(&**loaded.private_key(&id, &self.cipher, &self.backends)?, message)?;
             Ok(Signature { key: id, bytes })
         })
+    }
+
+    /// What permits this handle to use a key, as private keys see it.
+    pub(super) fn shown_approval(&self) -> Option<&(dyn Any + Send + Sync)> {
+        self.approved.as_deref().map(|approved| approved as &(dyn Any + Send + Sync))
+    }
+
+    /// The signature of a private key, which sees what permits this handle to use it.
+    fn sign_by(&self, key: &(dyn PrivateKey + 'static), message: &[u8]) -> Result<Vec<u8>> {
+        SignRequest::new(key, message).approved(self.shown_approval()).sign()
     }
 
     /// The version that signs this message, if the key may sign it; counts one use.
@@ -245,7 +256,7 @@ impl Keystore {
             let message = message(&id, loaded.version(&id)?.public_key_of(id.key_id())?);
             let signer = || loaded.private_key(&id, &self.cipher, &self.backends);
             let bytes = match message.form(algorithm)? {
-                SignedForm::Message(framed) => signer()?.sign(&framed)?,
+                SignedForm::Message(framed) => self.sign_by(&**signer()?, &framed)?,
                 SignedForm::Ed25519ph(digest) => signer()?.sign_ed25519ph(&digest, message.context())?,
                 SignedForm::Ecdsa(_) | SignedForm::Rsa { .. } if !loaded.record.signs_digests => {
                     return Err(signs_no_digests(key.key_id()));
@@ -486,7 +497,7 @@ fn uses_exhausted(id: &KeyVersionId, max_uses: u64) -> KmsError {
 }
 
 /// An error unless this older version signs for a caller who names it.
-fn check_older(key: &LoadedKey, id: &KeyVersionId, content: SignedContent) -> Result<()> {
+pub(super) fn check_older(key: &LoadedKey, id: &KeyVersionId, content: SignedContent) -> Result<()> {
     let latest = key.record.latest_number();
     let refuse = |why: String| Err(KmsError::new(Code::NotLatestVersion, why));
     match key.record.minimum_signing_version.filter(|_| content == SignedContent::Callers) {
@@ -520,7 +531,7 @@ fn signs_no_digests(key: &KeyId) -> KmsError {
 }
 
 /// Whether a message is, or could be taken for, a statement of the keystore itself.
-pub(super) fn is_reserved(message: &[u8]) -> bool {
+fn is_reserved(message: &[u8]) -> bool {
     RESERVED_PREFIXES.iter().any(|reserved| message.starts_with(reserved))
 }
 
@@ -545,7 +556,7 @@ pub(super) fn check_purpose(key: KeyRef<'_>) -> Result<()> {
 }
 
 /// An error for keys that sign only what was checked.
-fn check_signs_messages(key: KeyRef<'_>) -> Result<()> {
+pub(super) fn check_signs_messages(key: KeyRef<'_>) -> Result<()> {
     if key.key_id().purpose().as_str() != JWT_PURPOSE {
         return Ok(());
     }
@@ -569,7 +580,7 @@ impl OneSignature<'_> {
     /// Signs without recording, and without taking a lock of the keystore.
     fn sign(&self, message: &[u8]) -> Result<Signature> {
         let Keystore { cipher, backends, .. } = self.keystore;
-        let bytes = self.loaded.signer(cipher, backends)?.sign(message)?;
+        let bytes = self.keystore.sign_by(&**self.loaded.signer(cipher, backends)?, message)?;
         Ok(Signature { key: self.id.clone(), bytes })
     }
 }
@@ -662,15 +673,7 @@ impl Keystore {
         id: &KeyVersionId,
         successor: &KeyVersionId,
     ) -> Result<Succession> {
-        let later = key.version(successor)?;
-        let unsigned = Succession {
-            key: id.clone(),
-            public_key: key.version(id)?.public_key_of(id.key_id())?.clone(),
-            successor: successor.clone(),
-            successor_public_key: later.public_key_of(successor.key_id())?.clone(),
-            time: later.created,
-            signature: Vec::new(),
-        };
+        let unsigned = unsigned_succession(key, id, successor)?;
         let message = unsigned.signed_bytes();
         let signature = self.observed(Subject::message(AuditOperation::Sign, id, &message), || {
             let bytes = self.sign_as_older(rows, key, id, &message)?;
@@ -701,8 +704,25 @@ impl Keystore {
     }
 }
 
+/// The statement of one version about a later one, before it is signed.
+pub(super) fn unsigned_succession(
+    key: &LoadedKey,
+    id: &KeyVersionId,
+    successor: &KeyVersionId,
+) -> Result<Succession> {
+    let later = key.version(successor)?;
+    Ok(Succession {
+        key: id.clone(),
+        public_key: key.version(id)?.public_key_of(id.key_id())?.clone(),
+        successor: successor.clone(),
+        successor_public_key: later.public_key_of(successor.key_id())?.clone(),
+        time: later.created,
+        signature: Vec::new(),
+    })
+}
+
 /// The ids of all versions, version 1 first.
-fn numbered(key: &LoadedKey) -> impl Iterator<Item = KeyVersionId> {
+pub(super) fn numbered(key: &LoadedKey) -> impl Iterator<Item = KeyVersionId> {
     (1..=key.record.latest_number().get())
         .filter_map(std::num::NonZeroU32::new)
         .map(|version| key.record.key.version(version))

@@ -33,6 +33,15 @@ impl SignedTime {
         [reserved::TIME, b"v1\0", text.as_bytes()].concat()
     }
 
+    /// The time in such bytes; none if they are others.
+    pub(crate) fn time_in(signed_bytes: &[u8]) -> Option<Timestamp> {
+        let text = signed_bytes.strip_prefix(reserved::TIME)?.strip_prefix(b"v1\0")?;
+        let (nonce, time) = std::str::from_utf8(text).ok()?.split_once(' ')?;
+        let time = time.parse().ok()?;
+        let nonce = encoding::from_hex(nonce)?.try_into().ok()?;
+        (Self::signed_bytes(&nonce, time) == signed_bytes).then_some(time)
+    }
+
     /// The time, if this key signed it in answer to this nonce.
     ///
     /// # Errors

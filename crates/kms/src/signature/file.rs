@@ -9,13 +9,11 @@ use bulla_blake3::Hash;
 use super::name::SignedName;
 use super::statement::{Comment, Statement, StatementKind};
 use crate::algorithm::Algorithm;
-use crate::approval::KeyUse;
 use crate::encoding;
 use crate::error::{Code, KmsError, Result};
-use crate::id::{KeyRef, KeyVersionId};
+use crate::id::KeyVersionId;
 use crate::key_signature::Verdict;
-use crate::keystore::{Keystore, SignedContent};
-use crate::prehash::{Prehash, Prehashed};
+use crate::prehash::{Prehash, Prehashed, SignedForm};
 use crate::public_key::PublicKey;
 use crate::reserved::RESERVED_PREFIX;
 use crate::time::Timestamp;
@@ -53,64 +51,15 @@ pub struct SignatureFile {
 }
 
 impl SignatureFile {
-    /// Signs a statement with the latest version of a key, at the present time.
-    ///
-    /// ```
-    /// use bulla_kms::{Algorithm, Keystore, NewKey, SignatureFile, Statement};
-    ///
-    /// let keystore = Keystore::in_memory()?;
-    /// let key = keystore.create_key(NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519))?;
-    /// let statement = Statement::message(b"a message").comment("by hand".parse()?);
-    /// let text = SignatureFile::sign(&keystore, &key, statement)?.to_string();
-    ///
-    /// let file = SignatureFile::parse(text.as_bytes())?;
-    /// assert!(file.verify_with(&keystore.public_key(&key)?).is_valid());
-    /// assert_eq!(file.comment.as_str(), "by hand");
-    /// # Ok::<(), bulla_kms::KmsError>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Code::InvalidArgument`] for a name of something else than a file; the errors of
-    /// [`Keystore::sign`].
-    pub fn sign<'a>(keystore: &Keystore, key: impl Into<KeyRef<'a>>, statement: Statement) -> Result<Self> {
-        Self::sign_with(keystore, key, statement, None)
-    }
-
-    /// Like [`SignatureFile::sign`], but signs the statement's digest, for verifiers that support
-    /// only such signatures.
-    ///
-    /// # Errors
-    /// Those of [`SignatureFile::sign`] and [`Keystore::sign_prehashed`].
-    ///
-    /// ```
-    /// use bulla_kms::prehash::Prehash;
-    /// use bulla_kms::{Algorithm, Keystore, NewKey, SignatureFile, Statement};
-    ///
-    /// let keystore = Keystore::in_memory()?;
-    /// let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519);
-    /// let key = keystore.create_key(new)?;
-    /// let statement = Statement::message(b"a message");
-    /// let file = SignatureFile::sign_with(&keystore, &key, statement, Some(Prehash::Blake3))?;
-    /// assert!(file.verify_in(&keystore)?.is_valid());
-    ///
-    /// // The body of a manifest would follow:
-    /// let text = file.to_string();
-    /// let same = SignatureFile::read_from(&mut text.as_bytes())?;
-    /// assert_eq!(same.signed_bytes(), file.signed_bytes());
-    /// # Ok::<(), bulla_kms::KmsError>(())
-    /// ```
-    pub fn sign_with<'a>(
-        keystore: &Keystore,
-        key: impl Into<KeyRef<'a>>,
-        statement: Statement,
+    /// The file before it is signed.
+    pub(super) fn unsigned(
+        statement: &Statement,
         prehash: Option<Prehash>,
-    ) -> Result<Self> {
-        if statement.name.is_some() && statement.kind != StatementKind::File {
-            let message = format!("a statement about a {} has no name: only files have one", statement.kind);
-            return Err(KmsError::new(Code::InvalidArgument, message));
-        }
-        let signed_at = Timestamp::now()?;
-        let unsigned = |key: &KeyVersionId, public_key: &PublicKey| Self {
+        key: &KeyVersionId,
+        public_key: &PublicKey,
+        signed_at: Timestamp,
+    ) -> Self {
+        Self {
             kind: statement.kind,
             key: key.clone(),
             public_key: public_key.clone(),
@@ -121,22 +70,23 @@ impl SignatureFile {
             name: statement.name.clone(),
             prehash,
             signature: Vec::new(),
-        };
-        let mut file = None;
-        let mut signed_bytes = |key: &KeyVersionId, public_key: &PublicKey| {
-            file.insert(unsigned(key, public_key)).signed_bytes()
-        };
-        let used = KeyUse::Statement(&statement, prehash);
-        let signature = match prehash {
-            None => keystore.sign_statement(key.into(), used, signed_bytes)?,
-            Some(prehash) => {
-                keystore.sign_form(key.into(), SignedContent::Statement, used, |key, public_key| {
-                    Prehashed::of_file(prehash, &signed_bytes(key, public_key))
-                })?
-            }
-        };
-        let file = file.expect("the keystore asks what to sign before it signs");
-        Ok(Self { signature: signature.bytes, ..file })
+        }
+    }
+
+    /// What an Ed25519 key signs for this statement; none for Ed25519ph, which signs no message.
+    pub(crate) fn message(
+        statement: &Statement,
+        prehash: Option<Prehash>,
+        key: &KeyVersionId,
+        public_key: &PublicKey,
+        signed_at: Timestamp,
+    ) -> Option<Vec<u8>> {
+        let bytes = Self::unsigned(statement, prehash, key, public_key, signed_at).signed_bytes();
+        let Some(prehash) = prehash else { return Some(bytes) };
+        match Prehashed::of_file(prehash, &bytes).form(Algorithm::Ed25519) {
+            Ok(SignedForm::Message(framed)) => Some(framed),
+            _ => None,
+        }
     }
 
     /// Whether the holder of `public_key` signed this. It is also `Invalid` if the file names
@@ -156,15 +106,6 @@ impl SignatureFile {
                 public_key.verify_prehashed(&digest, &self.signature)
             }
         }
-    }
-
-    /// Whether the keystore's key version that the file names signed this.
-    ///
-    /// # Errors
-    /// [`Code::KeyNotFound`] if the keystore has no such key; [`Code::UnknownVersion`] if the key
-    /// has no such version.
-    pub fn verify_in(&self, keystore: &Keystore) -> Result<Verdict> {
-        Ok(self.verify_with(&keystore.public_key(&self.key)?))
     }
 
     /// The bytes that are signed: [`RESERVED_PREFIX`], `v1`, `v2` or `v3`, a zero byte, the kind, a

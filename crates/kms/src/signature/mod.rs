@@ -8,6 +8,7 @@
 mod file;
 pub mod manifest;
 mod name;
+mod signing;
 mod statement;
 
 pub use self::file::SignatureFile;

@@ -54,7 +54,7 @@ fn an_authority_contributes_to_no_other_message() {
         let contribute = |message: &[u8]| {
             for key in [(&id).into(), id.key_id().into()] {
                 let item = KeyMessage { key, message };
-                keystore.contribute_batch(&[item], |_| Ok(())).remove(0)?;
+                keystore.contribute_batch(&[item], |_, _| Ok(())).remove(0)?;
             }
             Ok::<_, bulla_kms::KmsError>(())
         };
@@ -62,7 +62,7 @@ fn an_authority_contributes_to_no_other_message() {
         keystore.update(id.key_id(), None, &policy).unwrap();
         assert_eq!(contribute(b"a message").unwrap_err().code, Code::KeyUsageMismatch);
         // The statements of the keystore pass for no certificate.
-        contribute(b"bulla attestation\0v1\0{}").unwrap();
+        contribute(&keystore.attest(id.key_id()).unwrap().signed_bytes()).unwrap();
     }
 }
 

@@ -21,6 +21,7 @@ mod authority;
 mod backup;
 mod chaos;
 mod concurrency;
+mod contributions;
 mod crash;
 mod digests;
 mod ecdh;

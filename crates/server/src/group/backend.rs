@@ -5,6 +5,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
+use bulla_kms::approval::ApprovedUse;
 use bulla_kms::backend::{
     Backend, Backends, Capabilities, GROUP, KeyMaterial, Prepared, PrivateKey, SOFTWARE, SignRequest,
     VerifyRequest,
@@ -65,6 +66,7 @@ impl Backend for GroupBackend {
         let share = self.node.shares.find(group)?;
         let threshold = share.map_or(self.node.threshold, |share| share.group().threshold());
         self.node.shares.destroy(group)?;
+        self.node.memory.forget(group);
         let mut kept = Vec::new();
         for peer in &self.node.peers {
             match peer.call(&PeerRequest::Destroy { group }) {
@@ -114,7 +116,11 @@ impl Backend for GroupBackend {
             let is_same = |at: &usize| key_of(&requests[*at]).is_some_and(|other| other.group == key.group);
             let (same, rest): (Vec<_>, Vec<_>) = open.into_iter().partition(is_same);
             let messages: Vec<_> = same.iter().map(|at| requests[*at].message).collect();
-            for (at, result) in same.into_iter().zip(key.sign_all(&messages)) {
+            let approved = |at: &usize| {
+                requests[*at].approved.and_then(|approved| approved.downcast_ref::<ApprovedUse>())
+            };
+            let approved: Vec<_> = same.iter().map(approved).collect();
+            for (at, result) in same.into_iter().zip(key.sign_all(&messages, &approved)) {
                 results[at] = result;
             }
             open = rest;
@@ -168,8 +174,19 @@ impl GroupKey {
         Ok(share)
     }
 
-    fn sign_all(&self, messages: &[&[u8]]) -> Vec<Result<Vec<u8>>> {
-        self.node.sign(&|| self.share(), messages)
+    fn sign_all(&self, messages: &[&[u8]], approved: &[Option<&ApprovedUse>]) -> Vec<Result<Vec<u8>>> {
+        let checked = self.node.check_own(self.group, messages, approved);
+        let good = |at: &usize| checked[*at].is_ok();
+        let places: Vec<_> = (0..messages.len()).filter(good).collect();
+        let messages: Vec<_> = places.iter().map(|at| messages[*at]).collect();
+        let approved: Vec<_> = places.iter().map(|at| approved[*at]).collect();
+        let mut signed = self.node.sign(&|| self.share(), &messages, &approved).into_iter();
+        let mut next = || signed.next().expect("there is one result for each message");
+        checked.into_iter().map(|checked| checked.and_then(|()| next())).collect()
+    }
+
+    fn sign_one(&self, message: &[u8], approved: Option<&ApprovedUse>) -> Result<Vec<u8>> {
+        self.sign_all(&[message], &[approved]).pop().expect("there is one result for each message")
     }
 }
 
@@ -184,6 +201,10 @@ impl PrivateKey for GroupKey {
     }
 
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>> {
-        self.sign_all(&[message]).pop().expect("there is one result for each message")
+        self.sign_one(message, None)
+    }
+
+    fn sign_approved(&self, message: &[u8], approved: &(dyn Any + Send + Sync)) -> Result<Vec<u8>> {
+        self.sign_one(message, approved.downcast_ref())
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use bulla_kms::approval::ApprovedUse;
 use bulla_kms::{Code, KmsError, Name, Result};
 use bulla_threshold::{KeyShare, Nonce, OrderShare, PreparedOrder, ReadyNonce, SigningOrder, combine};
 
@@ -24,11 +25,12 @@ type Refusals = HashMap<Name, String>;
 
 impl NodeState {
     /// The group's signature of each message, in their order. Each attempt asks for the share: it
-    /// may have been changed meanwhile.
+    /// may have been changed meanwhile. The other nodes see what permits each message, `approved`.
     pub(super) fn sign(
         &self,
         share: &dyn Fn() -> Result<Arc<KeyShare>>,
         messages: &[&[u8]],
+        approved: &[Option<&ApprovedUse>],
     ) -> Vec<Result<Vec<u8>>> {
         let mut signatures: Vec<Option<Vec<u8>>> = vec![None; messages.len()];
         let mut refusals = Refusals::new();
@@ -42,8 +44,9 @@ impl NodeState {
             }
             let made = match attempts {
                 0 => Err(KmsError::new(Code::DeviceFailed, "the nodes of the group did not sign")),
-                _ => share()
-                    .and_then(|share| self.attempt(&share, &next, messages, &mut signatures, &mut refusals)),
+                _ => share().and_then(|share| {
+                    self.attempt(&share, &next, messages, approved, &mut signatures, &mut refusals)
+                }),
             };
             match made {
                 Ok(true) => {}
@@ -65,6 +68,7 @@ impl NodeState {
         share: &Arc<KeyShare>,
         places: &[usize],
         messages: &[&[u8]],
+        approved: &[Option<&ApprovedUse>],
         signatures: &mut [Option<Vec<u8>>],
         refusals: &mut Refusals,
     ) -> Result<bool> {
@@ -86,7 +90,12 @@ impl NodeState {
             let signer = &signers[which].name;
             let orders = orders.iter().zip(&ready[which]);
             let orders = orders
-                .map(|(order, ready)| PeerOrder { nonce: ready.id, order: order.without(signer) })
+                .enumerate()
+                .map(|(index, (order, ready))| PeerOrder {
+                    nonce: ready.id,
+                    order: order.without(signer),
+                    approval: approved[places[index]].map(|approved| Box::new(approved.into())),
+                })
                 .collect();
             PeerRequest::Sign { group: share.group_id(), orders, refill: places.len() }
         };

@@ -10,6 +10,7 @@ mod channel;
 mod coordinator;
 mod fail_points;
 mod generation;
+mod memory;
 mod node;
 mod peer;
 mod repair;

@@ -7,10 +7,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use bulla_kms::approval::{ApprovedUse, Overrides};
 use bulla_kms::audit_log::Actor;
 use bulla_kms::backend::{Backend, GROUP};
-use bulla_kms::{Code, KeyMessage, KeyVersionId, Keystore, KmsError, Name, Result};
-use bulla_threshold::{KeyShare, NonceStock, OrderShare, ParticipantKeys, PreparedOrder, SessionId};
+use bulla_kms::{Code, KeyMessage, KeyVersionId, Keystore, KmsError, Name, PermittedContribution, Result};
+use bulla_threshold::{
+    KeyShare, Nonce, NonceStock, OrderShare, ParticipantKeys, PreparedOrder, SessionId, ThresholdError,
+};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
@@ -21,6 +24,7 @@ use super::change::Changes;
 use super::channel::{Incoming, NodeCertificate, PinnedNodes};
 use super::fail_points::FailPoints;
 use super::generation::Generations;
+use super::memory::NodeMemory;
 use super::peer::{Peer, Standing};
 use super::repair::Repairs;
 use super::shares::ShareFolder;
@@ -34,6 +38,9 @@ const MAX_CONNECTIONS: usize = 512;
 /// How long an answer may take to leave.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Nonces of this node, and the order that they are for.
+type Unsigned = (Nonce, Result<PreparedOrder, ThresholdError>);
+
 /// A node of a group: see [`GroupConfig`]. It serves the other nodes until the last clone is
 /// dropped.
 #[derive(Clone)]
@@ -45,6 +52,7 @@ pub(super) struct NodeState {
     pub(super) threshold: u16,
     pub(super) keys: ParticipantKeys,
     pub(super) shares: ShareFolder,
+    pub(super) memory: NodeMemory,
     pub(super) peers: Vec<Peer>,
     pub(super) generations: Mutex<Generations>,
     /// The changes of shares that other nodes make.
@@ -58,12 +66,26 @@ pub(super) struct NodeState {
     pub(super) turn: AtomicUsize,
     pub(super) fail_points: Arc<FailPoints>,
     address: SocketAddr,
-    keystore: Mutex<Weak<Keystore>>,
+    attached: Mutex<Attached>,
     /// The nonces that are ready for each peer.
     stocks: Mutex<HashMap<(Name, SessionId), NonceStock>>,
     /// The key version of each share.
     versions: Mutex<HashMap<SessionId, KeyVersionId>>,
     connections: AtomicUsize,
+}
+
+/// The keystore that permits what this node signs.
+#[derive(Clone)]
+struct Attached {
+    keystore: Weak<Keystore>,
+    /// Whether this node contributes to uses without approvals.
+    overrides: Overrides,
+}
+
+impl Default for Attached {
+    fn default() -> Self {
+        Self { keystore: Weak::new(), overrides: Overrides::Forbidden }
+    }
 }
 
 /// What a node counts.
@@ -73,6 +95,8 @@ pub(super) struct Counters {
     pub(super) signatures: Counter,
     /// Parts that this node signed for others.
     pub(super) parts: Counter,
+    /// Parts that this node refused to others.
+    pub(super) refused_parts: Counter,
     /// Wrong messages of other nodes.
     pub(super) wrong_messages: Counter,
 }
@@ -116,6 +140,7 @@ impl GroupNode {
             threshold: config.threshold,
             keys,
             shares,
+            memory: NodeMemory::default(),
             peers,
             generations: Mutex::default(),
             changes: Mutex::default(),
@@ -125,7 +150,7 @@ impl GroupNode {
             turn: AtomicUsize::new(0),
             fail_points,
             address,
-            keystore: Mutex::default(),
+            attached: Mutex::default(),
             stocks: Mutex::default(),
             versions: Mutex::default(),
             connections: AtomicUsize::new(0),
@@ -143,25 +168,28 @@ impl GroupNode {
     }
 
     /// Lets the other nodes have parts of signatures that this keystore permits, as long as it is
-    /// open.
-    pub(crate) fn attach(&self, keystore: &Arc<Keystore>) {
-        *self.0.keystore.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(keystore);
+    /// open; without the approvals that a key needs only if that is permitted, too.
+    pub(crate) fn attach(&self, keystore: &Arc<Keystore>, overrides: Overrides) {
+        let attached = Attached { keystore: Arc::downgrade(keystore), overrides };
+        *self.0.attached.lock().unwrap_or_else(PoisonError::into_inner) = attached;
     }
 
     /// Gives the others nothing any more: the service is sealed. Nonces that are ready are dropped.
     pub(crate) fn detach(&self) {
-        *self.0.keystore.lock().unwrap_or_else(PoisonError::into_inner) = Weak::new();
+        *self.0.attached.lock().unwrap_or_else(PoisonError::into_inner) = Attached::default();
         self.0.stocks.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.0.versions.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Puts the node's numbers as they are now into a registry.
     pub(crate) fn register(&self, registry: &mut Registry) {
-        let Counters { signatures, parts, wrong_messages } = &self.0.counters;
+        let Counters { signatures, parts, refused_parts, wrong_messages } = &self.0.counters;
         let help = "Signatures that this node put together with other nodes of its group";
         registry.register("bulla_group_signatures", help, signatures.clone());
         let help = "Parts of signatures that this node signed for other nodes of its group";
         registry.register("bulla_group_parts", help, parts.clone());
+        let help = "Parts of signatures that this node refused to other nodes of its group";
+        registry.register("bulla_group_refused_parts", help, refused_parts.clone());
         let help = "Wrong messages of other nodes of the group";
         registry.register("bulla_group_wrong_messages", help, wrong_messages.clone());
         let usable = self.0.peers.iter().filter(|peer| peer.standing() == Standing::Answering).count();
@@ -173,6 +201,7 @@ impl GroupNode {
 
 impl Drop for NodeState {
     fn drop(&mut self) {
+        self.memory.end(&self.shares);
         // Wakes the thread that listens.
         let _ = TcpStream::connect_timeout(&self.address, Duration::from_millis(100));
     }
@@ -252,6 +281,7 @@ fn probe(node: &Weak<NodeState>) {
             let _ = peer.call(&PeerRequest::Card {});
         }
         state.ask_for_ends();
+        state.look_at_keys();
     }
 }
 
@@ -278,10 +308,33 @@ impl NodeState {
         Ok(PeerReply::Card { card: card.to_string() })
     }
 
+    fn attached(&self) -> Attached {
+        self.attached.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// The open keystore.
     pub(super) fn keystore(&self) -> Result<Arc<Keystore>, Refusal> {
-        let keystore = self.keystore.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
-        keystore.ok_or_else(|| Refusal::new(RefusalReason::NotPermitted, "the node is sealed"))
+        self.attached()
+            .keystore
+            .upgrade()
+            .ok_or_else(|| Refusal::new(RefusalReason::NotPermitted, "the node is sealed"))
+    }
+
+    /// Remembers the rules of the keys, also of those that nobody asks for: whoever takes over
+    /// another node must not be faster.
+    fn look_at_keys(&self) {
+        let Ok(keystore) = self.keystore() else { return };
+        for group in self.shares.groups() {
+            let Ok(Some(share)) = self.shares.find(group) else { continue };
+            if let Some(version) = keystore.find_version(GROUP, &share.public_key()) {
+                // The first error is in the log, and each order gets its own.
+                let _ = self.look(&keystore, group, &version);
+            }
+        }
+    }
+
+    fn look(&self, keystore: &Keystore, group: SessionId, version: &KeyVersionId) -> Result<()> {
+        self.memory.look(&self.shares, keystore, group, version)
     }
 
     /// This node's share, and the key version that it belongs to in this node's view.
@@ -293,19 +346,29 @@ impl NodeState {
         let missing = |text: &str| Refusal::new(RefusalReason::NotPermitted, text);
         let share = self.shares.find(group).map_err(|error| Refusal::not_permitted(&error))?;
         let share = share.ok_or_else(|| missing("the node has no share of this key"))?;
+        let version = self.version_of(keystore, &share);
+        let version = version.ok_or_else(|| missing("the keystore has no key with this share"))?;
+        // The record may have changed just now, with what permits it.
+        let looked = self.look(keystore, group, &version).or_else(|_| {
+            keystore.catch_up()?;
+            self.look(keystore, group, &version)
+        });
+        looked.map_err(|error| Refusal::not_permitted(&error))?;
+        Ok((share, version))
+    }
+
+    /// The key version of a share, in this node's view.
+    fn version_of(&self, keystore: &Keystore, share: &KeyShare) -> Option<KeyVersionId> {
         let mut versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(version) = versions.get(&group) {
-            return Ok((share, version.clone()));
+        if let Some(version) = versions.get(&share.group_id()) {
+            return Some(version.clone());
         }
         let public_key = share.public_key();
         let find = || keystore.find_version(GROUP, &public_key);
-        let version = find().or_else(|| {
-            // A new key: this node may not have read it yet.
-            keystore.catch_up().ok().and_then(|_| find())
-        });
-        let version = version.ok_or_else(|| missing("the keystore has no key with this share"))?;
-        versions.insert(group, version.clone());
-        Ok((share, version))
+        // A new key: this node may not have read it yet.
+        let version = find().or_else(|| keystore.catch_up().ok().and_then(|()| find()))?;
+        versions.insert(share.group_id(), version.clone());
+        Some(version)
     }
 
     fn prepare(
@@ -357,32 +420,33 @@ impl NodeState {
         };
         let actor: Actor =
             format!("node {from}").parse().map_err(|error: KmsError| Refusal::not_permitted(&error))?;
-        let (known, nonces): (Vec<_>, Vec<_>) =
-            nonces.into_iter().enumerate().filter_map(|(place, nonce)| Some((place, nonce?))).unzip();
-        let item =
-            |place: &usize| KeyMessage { key: (&version).into(), message: orders[*place].order.message() };
-        let items: Vec<_> = known.iter().map(item).collect();
         // What is public of all orders takes less time together. Whether the node may sign them is
         // asked for each one.
-        let complete = known.iter().zip(&nonces).map(|(place, nonce)| orders[*place].order.with(nonce));
-        let prepared = PreparedOrder::prepare_all(&share, complete.collect());
-        let mut unsigned: Vec<_> = nonces.into_iter().zip(prepared).map(Some).collect();
-        let mut made: Vec<Option<OrderShare>> = vec![None; items.len()];
-        let results = keystore.on_behalf_of(&actor).contribute_batch(&items, |item| {
-            let (nonce, order) = unsigned[item].take().expect("each item is signed once");
-            let part = order.and_then(|order| nonce.sign(&order));
-            made[item] = Some(part.map_err(|error| KmsError::new(Code::InvalidArgument, error.message))?);
-            Ok(())
-        });
+        let known: Vec<_> = (0..orders.len()).filter(|place| nonces[*place].is_some()).collect();
+        let complete = orders.iter().zip(&nonces);
+        let complete = complete.filter_map(|(order, nonce)| Some(order.order.with(nonce.as_ref()?)));
+        let mut prepared = PreparedOrder::prepare_all(&share, complete.collect()).into_iter();
+        let unsigned =
+            nonces.into_iter().map(|nonce| nonce.and_then(|nonce| Some((nonce, prepared.next()?))));
+        let mut unsigned: Vec<Option<Unsigned>> = unsigned.collect();
+        let keystore = keystore.on_behalf_of(&actor);
         let spent =
             || Refusal::new(RefusalReason::NoncesSpent, "the nonces were used, or are of another process");
         let mut parts: Vec<_> = orders.iter().map(|_| PeerPart::Refused(spent())).collect();
-        for ((place, part), result) in known.into_iter().zip(made).zip(results) {
-            parts[place] = match (result, part) {
-                (Ok(()), Some(part)) => PeerPart::Part(part),
-                (Ok(()), None) => PeerPart::Refused(spent()),
-                (Err(error), _) => PeerPart::Refused(Refusal::not_permitted(&error)),
-            };
+        // An approval is one of one message.
+        let (alone, together): (Vec<_>, Vec<_>) =
+            known.into_iter().partition(|place| orders[*place].approval.is_some());
+        for places in alone.chunks(1).chain([&*together]) {
+            let made = self.contribute(&keystore, (group, &version), orders, places, &mut unsigned);
+            for (place, part) in places.iter().zip(made) {
+                parts[*place] = match part {
+                    Ok(part) => PeerPart::Part(part),
+                    Err(error) => {
+                        self.counters.refused_parts.inc();
+                        PeerPart::Refused(Refusal::not_permitted(&error))
+                    }
+                };
+            }
         }
         self.counters
             .parts
@@ -393,6 +457,103 @@ impl NodeState {
             _ => Vec::new(),
         };
         Ok(PeerReply::Signed { parts, nonces })
+    }
+
+    /// Whether what the keystore permits agrees with what this node remembers. Counts one part.
+    fn check_permitted(
+        &self,
+        keystore: &Keystore,
+        group: SessionId,
+        permitted: &PermittedContribution,
+    ) -> Result<()> {
+        self.memory.check_rule(&self.shares, group, permitted.rule.as_ref())?;
+        if let Some(successor) = &permitted.successor {
+            self.check_successor(keystore, successor)?;
+        }
+        match permitted.max_uses {
+            Some(max_uses) => self.memory.count_part(&self.shares, group, max_uses),
+            None => Ok(()),
+        }
+    }
+
+    /// An error unless this node has a share of a later version, which it knows as one of that key.
+    /// Else whoever can write the keystore could name a key of their own.
+    fn check_successor(&self, keystore: &Keystore, successor: &KeyVersionId) -> Result<()> {
+        let public_key = keystore.public_key(successor)?;
+        for group in self.shares.groups() {
+            if self.shares.find(group)?.is_some_and(|share| share.public_key() == public_key) {
+                return self.look(keystore, group, successor);
+            }
+        }
+        let message = format!("this node has no share of {successor}: repair it first");
+        Err(KmsError::new(Code::Forbidden, message))
+    }
+
+    /// What this node checks, as every signer does, before it has others sign what its own keystore
+    /// permits: that keystore is not all that counts. One result for each message.
+    pub(super) fn check_own(
+        &self,
+        group: SessionId,
+        messages: &[&[u8]],
+        approved: &[Option<&ApprovedUse>],
+    ) -> Vec<Result<()>> {
+        let has_share = self.shares.find(group).is_ok_and(|share| share.is_some());
+        // Programs that open a keystore without serving it have no other view of it.
+        let Some(keystore) = self.keystore().ok().filter(|_| has_share) else {
+            return messages.iter().map(|_| Ok(())).collect();
+        };
+        let version = match self.permitted(&keystore, group) {
+            Ok((_, version)) => version,
+            Err(refusal) => {
+                let error = KmsError::new(Code::DeviceFailed, refusal.message);
+                return messages.iter().map(|_| Err(error.clone())).collect();
+            }
+        };
+        let check = |(message, approved): (&&[u8], &Option<&ApprovedUse>)| {
+            let handle = approved.map(|approved| keystore.with_approval(approved.clone()));
+            let item = KeyMessage { key: (&version).into(), message };
+            let permitted = handle.as_ref().unwrap_or(&keystore).check_contribution(&item)?;
+            self.check_permitted(&keystore, group, &permitted)
+        };
+        messages.iter().zip(approved).map(check).collect()
+    }
+
+    /// Signs the parts of some orders, if this node's own view permits it: several that have no
+    /// approvals, or one.
+    fn contribute(
+        &self,
+        keystore: &Keystore,
+        (group, version): (SessionId, &KeyVersionId),
+        orders: &[PeerOrder],
+        places: &[usize],
+        unsigned: &mut [Option<Unsigned>],
+    ) -> Vec<Result<OrderShare>> {
+        let approval = places.first().and_then(|place| orders[*place].approval.as_deref());
+        let handle =
+            approval.map(|approval| approval.handle(keystore, self.attached().overrides)).transpose();
+        let item =
+            |place: &usize| KeyMessage { key: version.into(), message: orders[*place].order.message() };
+        let items: Vec<_> = places.iter().map(item).collect();
+        let mut made: Vec<Option<OrderShare>> = vec![None; items.len()];
+        // Without a handle for it, the use is refused, and the refusal recorded.
+        let permitting = handle.as_ref().ok().and_then(Option::as_ref).unwrap_or(keystore);
+        let results = permitting.contribute_batch(&items, |item, permitted| {
+            let (place, message) = (places[item], items[item].message);
+            self.check_permitted(keystore, group, &permitted)?;
+            if let Some(approval) = approval {
+                self.memory.use_request(&approval.request, message)?;
+            }
+            let (nonce, order) = unsigned[place].take().expect("only orders with nonces are signed");
+            let part = order.and_then(|order| nonce.sign(&order));
+            made[item] = Some(part.map_err(|error| KmsError::new(Code::InvalidArgument, error.message))?);
+            Ok(())
+        });
+        let part = |(result, part): (Result<()>, Option<OrderShare>)| {
+            let refused = |error| handle.as_ref().err().cloned().unwrap_or(error);
+            result.map_err(refused)?;
+            part.ok_or_else(|| KmsError::new(Code::Internal, "no part was made"))
+        };
+        results.into_iter().zip(made).map(part).collect()
     }
 
     /// Destroys this node's share, if the keystore has no key for it any more.
@@ -409,6 +570,7 @@ impl NodeState {
             return Err(Refusal::new(RefusalReason::NotPermitted, text));
         }
         self.shares.destroy(group).map_err(not_permitted)?;
+        self.memory.forget(group);
         self.forget_nonces(group);
         self.versions.lock().unwrap_or_else(PoisonError::into_inner).remove(&group);
         tracing::info!(peer = %from, "the share of a destroyed key is destroyed");

@@ -32,6 +32,8 @@ const NEXT: &str = ".next";
 const PROOF: &str = ".proof";
 /// The changes from which this node, or another one, has withdrawn.
 const WITHDRAWN: &str = ".withdrawn";
+/// What the node remembers of the share's key.
+const KNOWN: &str = ".known";
 /// The most bytes of a file.
 const MAX_FILE_LEN: u64 = 4 << 20;
 /// The most changes that are noted as withdrawn. They are forgotten with the next epoch.
@@ -60,9 +62,11 @@ impl Holding {
         self.next.get(&session)
     }
 
-    /// The share of the change that the node has confirmed, and from which nobody has withdrawn.
+    /// The share of the newest change that the node has confirmed, and from which nobody has
+    /// withdrawn.
     pub(super) fn pending(&self) -> Option<&Arc<KeyShare>> {
-        self.next.iter().find(|(session, _)| !self.is_withdrawn(**session)).map(|(_, next)| next)
+        let open = self.next.iter().filter(|(session, _)| !self.is_withdrawn(**session));
+        open.map(|(_, next)| next).max_by_key(|next| next.epoch())
     }
 
     /// Any share of the key.
@@ -162,6 +166,34 @@ impl ShareFolder {
         groups.into_iter().collect()
     }
 
+    /// The keys of which this node has a share that signs.
+    pub(super) fn groups(&self) -> Vec<SessionId> {
+        self.groups_with(SHARE).unwrap_or_default()
+    }
+
+    /// The keys of which there is a file of this kind.
+    fn groups_with(&self, kind: &str) -> Result<Vec<SessionId>> {
+        let entries = fs::read_dir(&self.path).map_err(|error| failed("read", &self.path, error))?;
+        let group = |entry: io::Result<fs::DirEntry>| {
+            entry.ok()?.file_name().into_string().ok()?.strip_suffix(kind)?.parse().ok()
+        };
+        Ok(entries.filter_map(group).collect())
+    }
+
+    /// What the node remembers of the keys of its shares.
+    pub(super) fn read_known(&self) -> Result<Vec<(SessionId, Zeroizing<Vec<u8>>)>> {
+        let mut all = Vec::new();
+        for group in self.groups_with(KNOWN)? {
+            all.extend(self.read(&file(group, KNOWN))?.map(|text| (group, text)));
+        }
+        Ok(all)
+    }
+
+    /// Keeps what the node remembers of a share's key.
+    pub(super) fn write_known(&self, group: SessionId, text: &[u8]) -> Result<()> {
+        self.write(&file(group, KNOWN), text)
+    }
+
     /// Keeps a share that replaces no other one that still signs. When this returns, it is on the
     /// disk.
     pub(super) fn keep(&self, share: &KeyShare) -> Result<()> {
@@ -196,7 +228,9 @@ impl ShareFolder {
         if holding.confirmed(change.session()).is_some() {
             return Ok(());
         }
-        if holding.pending().is_some() {
+        // An older one is of before this node was away. The others went on without it, and forgot
+        // what ended the older one.
+        if holding.pending().is_some_and(|pending| pending.epoch() >= change.epoch()) {
             return conflict("this node has confirmed another change of the shares, which is not settled");
         }
         let too_many = holding.next.keys().next().filter(|_| holding.next.len() >= MAX_KEPT).copied();
@@ -263,16 +297,28 @@ impl ShareFolder {
 
     /// The second half of a commit, after the proof was written.
     fn finish_commit(&self, group: SessionId, session: SessionId) -> Result<()> {
+        let mut epoch = None;
         if let Some(next) = self.read(&file(group, &next_of(session)))? {
             self.replace_share(group, &next)?;
+            epoch = Some(KeyShare::from_secret_bytes(&next).map_err(damaged)?.epoch());
         }
-        self.end_changes(group)
+        self.end_changes(group, epoch)
     }
 
-    /// Removes what changes of before have left.
-    fn end_changes(&self, group: SessionId) -> Result<()> {
+    /// Removes what changes have left, up to this epoch, or all. A newer change that the node has
+    /// confirmed may still count.
+    fn end_changes(&self, group: SessionId, epoch: Option<u32>) -> Result<()> {
+        let is_newer = |next: &[u8]| {
+            let next = KeyShare::from_secret_bytes(next).map_err(damaged)?;
+            Ok::<_, KmsError>(epoch.is_some_and(|epoch| next.epoch() > epoch))
+        };
         for session in self.sessions(group)? {
-            self.remove(group, &next_of(session))?;
+            let kind = next_of(session);
+            if epoch.is_none()
+                || !self.read(&file(group, &kind))?.is_some_and(|next| is_newer(&next).unwrap_or(false))
+            {
+                self.remove(group, &kind)?;
+            }
         }
         self.remove(group, WITHDRAWN)
     }
@@ -292,8 +338,8 @@ impl ShareFolder {
     pub(super) fn destroy(&self, group: SessionId) -> Result<()> {
         let mut open = self.lock();
         open.remove(&group);
-        [SHARE, PROOF].into_iter().try_for_each(|kind| self.remove(group, kind))?;
-        self.end_changes(group)?;
+        [SHARE, PROOF, KNOWN].into_iter().try_for_each(|kind| self.remove(group, kind))?;
+        self.end_changes(group, None)?;
         sync_folder(&self.path).map_err(|error| failed("write", &self.path, error))
     }
 
@@ -316,7 +362,7 @@ impl ShareFolder {
         let proven = proven.filter(|session| holding.next.contains_key(session));
         if holding.next.values().any(|next| epoch.is_some_and(|epoch| epoch >= next.epoch())) {
             // The share is in place, and what led to it is still there.
-            self.end_changes(group)?;
+            self.end_changes(group, epoch)?;
             holding = self.read_holding(group)?;
         } else if let Some(session) = proven {
             self.finish_commit(group, session)?;

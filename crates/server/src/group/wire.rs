@@ -1,6 +1,8 @@
 //! What nodes say to each other: one request and one answer, as JSON.
 
-use bulla_kms::{Code, KmsError, Result};
+use bulla_kms::approval::{ApprovalRequest, ApprovalStatement, ApprovedUse, Overrides};
+use bulla_kms::signature::Comment;
+use bulla_kms::{Code, Keystore, KmsError, Result, Timestamp};
 use bulla_threshold::{
     Group, Handover, Message, NonceId, OrderShare, ReadyNonce, SessionId, SigningOrder, ThresholdError,
 };
@@ -8,6 +10,9 @@ use serde::{Deserialize, Serialize};
 
 /// The most orders of a request, and the most nonces that a request asks for.
 pub(super) const MAX_ORDERS: usize = 256;
+
+/// The most decisions about a request for approval: as many as a rule has approvers.
+const MAX_STATEMENTS: usize = 32;
 
 /// What a node asks another one for.
 #[derive(Debug, Serialize, Deserialize)]
@@ -73,6 +78,67 @@ impl ShareStatus {
 pub(super) struct PeerOrder {
     pub(super) nonce: NonceId,
     pub(super) order: SigningOrder,
+    /// For a key with a rule of approvals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) approval: Option<Box<PeerApproval>>,
+}
+
+/// What permits a use of a key with a rule of approvals. The approvers have signed it, so the node
+/// that brings it can change nothing.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PeerApproval {
+    pub(super) request: ApprovalRequest,
+    statements: Vec<ApprovalStatement>,
+    /// Why the use is made without approvals: then nobody has signed anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    override_reason: Option<Comment>,
+    /// The time in the statement of a signature file. Approvers do not see it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    signed_at: Option<Timestamp>,
+}
+
+impl From<&ApprovedUse> for PeerApproval {
+    fn from(approved: &ApprovedUse) -> Self {
+        Self {
+            request: approved.request().clone(),
+            statements: approved.statements().to_vec(),
+            override_reason: approved.override_reason().cloned(),
+            signed_at: approved.signed_at(),
+        }
+    }
+}
+
+impl PeerApproval {
+    /// A handle that may make the use, if the approvals permit it. A use without approvals is in
+    /// the audit log and the log of this node before that.
+    ///
+    /// # Errors
+    /// [`Code::ApprovalRequired`]: the settings of this node permit no use without approvals;
+    /// [`Code::InvalidArgument`]: no rule has so many approvers; errors of recording.
+    pub(super) fn handle(&self, keystore: &Keystore, overrides: Overrides) -> Result<Keystore> {
+        let Self { request, statements, override_reason, signed_at } = self;
+        if statements.len() > MAX_STATEMENTS {
+            return Err(KmsError::new(Code::InvalidArgument, "there are too many decisions about a request"));
+        }
+        let handle = match override_reason {
+            None => keystore.with_approval(ApprovedUse::new(request.clone(), statements.clone())),
+            Some(_) if overrides == Overrides::Forbidden => {
+                let message = "its settings let nobody use a key without its approvals: they do not have `service.allow_approval_override`";
+                return Err(KmsError::new(Code::ApprovalRequired, message));
+            }
+            Some(reason) => {
+                let handle = keystore.override_approval(request, reason.clone())?;
+                let (actor, key) = (keystore.actor(), request.key.key_id());
+                tracing::error!(%actor, %key, request = %request.id, %reason, "a key is used WITHOUT its approvals");
+                handle
+            }
+        };
+        Ok(match signed_at {
+            Some(time) => handle.with_signed_at(*time),
+            None => handle,
+        })
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]

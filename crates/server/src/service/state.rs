@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bulla_keystore::RevokedTokens;
+use bulla_kms::approval::Overrides;
 use bulla_kms::audit_log::{Actor, AuditLog, CheckpointThread, Durability};
 use bulla_kms::batcher::{Batcher, BatcherOptions};
 use bulla_kms::metrics::Metrics;
@@ -412,7 +413,11 @@ impl Service {
         let unsealed = UnsealedService::new(open, self.threads, &self.config)?;
         cluster.attach(&unsealed.keystore, unsealed.audit.as_ref())?;
         if let Some(group) = self.source.group() {
-            group.attach(&unsealed.keystore);
+            let overrides = match self.config.service.allow_approval_override {
+                true => Overrides::Permitted,
+                false => Overrides::Forbidden,
+            };
+            group.attach(&unsealed.keystore, overrides);
         }
         Ok(unsealed)
     }

@@ -2,11 +2,14 @@
 
 use crate::group_liar::{Liar, NodeIdentity, PeerConnection};
 use crate::node::{Guarded, Node, Nodes, eventually};
+use bulla_kms::approval::{ApprovalDecision, ApprovalRequest, ApprovalRule, Approver};
+use bulla_kms::{Algorithm, KeyId, Keystore, NewKey};
 use bulla_testing::etcd::{Cluster, free_port};
 use bulla_testing::proxy::{Gate, Proxy};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::fs;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -189,7 +192,7 @@ fn every_pair_signs_and_each_node_records_its_part() {
         .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
         .filter(|name| name.starts_with("bulla_group_"))
         .collect();
-    assert_eq!(names.len(), 4);
+    assert_eq!(names.len(), 5);
     for name in names {
         group.metric(1, name);
     }
@@ -336,4 +339,80 @@ fn a_node_that_lies_is_named_and_left_out_and_the_others_sign() {
     let refused = PeerConnection::open(group.ports[2], &stranger, &group.identities[2])
         .and_then(|mut connection| connection.call(&json!({ "card": {} })));
     assert!(refused.is_err(), "{refused:?}");
+}
+
+/// A rule by which one person approves each use, and that person's keystore.
+fn rule_of_ann() -> (Keystore, KeyId, ApprovalRule) {
+    let own = Keystore::in_memory().expect("a keystore");
+    let purpose = "own".parse().expect("a name");
+    let new = NewKey::new("local".parse().expect("a name"), purpose, Algorithm::Ed25519);
+    let key = own.create_key(new).expect("a key");
+    let public_key = own.public_key(&key).expect("a public key");
+    let ann = Approver { name: "ann".parse().expect("a name"), public_key };
+    let rule = ApprovalRule::new(NonZeroU32::MIN, vec![ann], NonZeroU64::new(3600).expect("it is not zero"));
+    (own, key.key_id().clone(), rule)
+}
+
+#[test]
+fn a_coordinator_that_lies_about_approvals_gets_no_part() {
+    let group = Group::start();
+    let (own, anns, rule) = rule_of_ann();
+    let path = format!("/api/v1/keys/{KEY}");
+    let changed = group.node(1).client().send("PATCH", &path, &[], &json!({ "approval_rule": rule }));
+    assert!(changed.as_ref().is_ok_and(|answer| answer.is_ok()), "{changed:?}");
+    for node in 0..COUNT {
+        eventually("every node has the rule", || {
+            group.try_sign(node, "eA==").is_err_and(|error| error.contains("approval_required"))
+        });
+    }
+    // The last node signs with the first one, on the way that somebody sees.
+    group.set_way(0, 1, Gate::Closed);
+    let subject = json!({ "operation": "sign", "digest": bulla_blake3::hash(b"x").to_string(), "size": 1 });
+    let body = json!({ "key": KEY, "subject": subject, "reason": "a test" });
+    let made = group.node(1).client().post("/api/v1/approvals", &body).expect("an answer");
+    assert!(made.is_ok(), "{made:?}");
+    let request: ApprovalRequest = serde_json::from_value(made.body["request"].clone()).expect("a request");
+    let approve = ApprovalDecision::Approve;
+    let statement = own.sign_approval(&anns, &request, &"ann".parse().expect("a name"), approve);
+    let decision = json!({ "approver": "ann", "signature": statement.expect("a statement").signature });
+    let path = format!("/api/v1/approvals/{}/approve", request.id);
+    let approved = group.node(2).client().post(&path, &decision).expect("an answer");
+    assert_eq!(approved.body["state"], "approved", "{approved:?}");
+    let sign = json!({ "message": "eA==", "approval": request.id });
+    let signed = group.node(0).client().post(&format!("/api/v1/keys/{KEY}/sign"), &sign).expect("an answer");
+    assert!(signed.is_ok(), "{signed:?}");
+    group.verify(1, "eA==", signed.body["signature"].as_str().expect("a signature"));
+    assert!(audit_lines(group.node(2)).contains(&request.id.to_string()), "the signer records the request");
+
+    let is_order = |request: &&Value| request["sign"]["orders"].is_array();
+    let mut order = group.liar.requests().iter().rev().find(is_order).expect("an order").clone();
+    order["sign"]["refill"] = json!(1);
+    let mut connection =
+        PeerConnection::open(group.ports[2], &group.identities[0], &group.identities[2]).expect("it listens");
+    let mut answer = connection.call(&order).expect("an answer");
+    let before = group.metric(2, "bulla_group_refused_parts_total");
+    let mut ask = |change: &dyn Fn(&mut Value)| {
+        let mut changed = order.clone();
+        changed["sign"]["orders"][0]["nonce"] = answer["signed"]["nonces"][0]["id"].clone();
+        change(&mut changed["sign"]["orders"][0]);
+        answer = connection.call(&changed).expect("an answer");
+        answer["signed"]["parts"][0].clone()
+    };
+    let lies: [(&str, &dyn Fn(&mut Value)); 5] = [
+        ("is used only when 1 of its approvers", &|order| drop(order["approval"].take())),
+        ("is about something else", &|order| order["order"]["message"] = json!("eQ==")),
+        ("needs approvals of 1 people", &|order| order["approval"]["request"]["requester"] = json!("eve")),
+        ("needs approvals of 1 people", &|order| order["approval"]["statements"] = json!([])),
+        ("allow_approval_override", &|order| order["approval"]["override_reason"] = json!("now")),
+    ];
+    for (why, lie) in &lies {
+        let part = ask(lie);
+        let message = part["refused"]["message"].as_str().unwrap_or_default();
+        assert!(message.contains(why), "{why}: {part}");
+    }
+    assert_eq!(group.metric(2, "bulla_group_refused_parts_total"), before + lies.len() as u64);
+    assert!(audit_lines(group.node(2)).matches("approval_required").count() >= lies.len());
+    // What was approved gets its part.
+    let part = ask(&|_| ());
+    assert!(part["part"].is_object(), "{part}");
 }

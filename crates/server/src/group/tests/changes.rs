@@ -16,7 +16,7 @@ impl Three {
         self.made.lock().unwrap()[0].clone()
     }
 
-    fn group(&self) -> SessionId {
+    pub(super) fn group(&self) -> SessionId {
         let material = self.material();
         std::str::from_utf8(&material).unwrap().split(' ').next().unwrap().parse().unwrap()
     }
@@ -46,10 +46,8 @@ impl Three {
         for number in 1..self.nodes.len() {
             self.end(number);
         }
-        for &number in numbers {
-            let named = |peer: &&GroupPeerConfig| numbers.iter().any(|one| all[*one].name == peer.name);
-            let peer = all[number].peer.iter().filter(named).cloned().collect();
-            self.configs[number] = GroupConfig { peer, threshold, ..all[number].clone() };
+        for (&number, config) in numbers.iter().zip(configs_of(all, numbers, threshold)) {
+            self.configs[number] = config;
             if number != 0 {
                 self.start_again(number);
             }
@@ -352,6 +350,72 @@ fn a_change_ends_although_a_node_has_lost_the_keys_that_it_names() {
     three.repair(2).unwrap();
     three.refresh(0).unwrap();
     assert_eq!(three.is_settled(&[0, 1, 2]), before + 1);
+}
+
+/// Kills a node before each of its steps, one after the other, while the first of three nodes
+/// changes the shares: that node, or the last one. The last one is gone for good then: the others
+/// take it out of their settings, go on without it, and nothing that it does when it comes back
+/// matters to them.
+fn gone_at_every_step(killed: usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let all = configs(&folder, 4);
+    let mut three = Three::start_with(folder, configs_of(&all, &[0, 1, 2], 2));
+    three.configs.push(all[3].clone());
+    three.nodes.push(None);
+    // The first node of all has the keystore, and cannot be started again.
+    three.set_nodes(&all, &[1, 2, 3], 2);
+    three.refresh(1).unwrap();
+    let gone = 3;
+    let (mut after_confirming, mut before_confirming) = (0, 0);
+    for steps in 0.. {
+        let before = three.is_settled(&[1, 2, 3]);
+        three.node(killed).0.fail_points.kill_after(Some(steps));
+        let refreshed = three.refresh(1);
+        let left = three.node(killed).0.fail_points.kill_after(Some(0)).unwrap();
+        let is_open = |three: &Three, number: usize| !three.node(number).0.shares.unsettled().is_empty();
+        if is_open(&three, 1) || is_open(&three, 2) {
+            match is_open(&three, gone) {
+                true => after_confirming += 1,
+                false => before_confirming += 1,
+            }
+        }
+        three.set_nodes(&all, &[1, 2], 2);
+        eventually(|| three.key(1).sign(MESSAGE).is_ok() && three.key(2).sign(MESSAGE).is_ok());
+        three.refresh(2).unwrap();
+        let after = three.is_settled(&[1, 2]);
+        assert!(after > before, "{steps}: {before} {after}");
+
+        // It comes back with what it had: nobody answers it, and nobody asks it.
+        three.configs[gone] = configs_of(&all, &[1, 2, 3], 2).pop().unwrap();
+        three.start_again(gone);
+        three.ask_for_ends();
+        let error = three.key(gone).sign(MESSAGE).unwrap_err();
+        assert_eq!(error.code, Code::DeviceUnavailable, "{error}");
+        assert!(three.refresh(gone).is_err());
+        assert!(three.epoch(gone) <= before + 1, "{steps}");
+        assert_eq!(three.is_settled(&[1, 2]), after, "{steps}");
+        // The others take it in again, and it gets a new share.
+        three.set_nodes(&all, &[1, 2, 3], 2);
+        three.refresh(1).unwrap();
+        assert_eq!(three.is_settled(&[1, 2, 3]), after + 1, "{steps}");
+        if left > 0 {
+            refreshed.unwrap();
+            assert!(steps > 8, "it was killed at {steps} steps");
+            break;
+        }
+    }
+    println!("{after_confirming} times after it had confirmed, {before_confirming} times before");
+    assert!(after_confirming > 0 && before_confirming > 0, "{after_confirming} {before_confirming}");
+}
+
+#[test]
+fn a_node_may_be_gone_for_good_at_every_step_of_its_own() {
+    gone_at_every_step(3);
+}
+
+#[test]
+fn a_node_may_be_gone_for_good_at_every_step_of_the_one_that_changes_the_shares() {
+    gone_at_every_step(1);
 }
 
 #[test]
