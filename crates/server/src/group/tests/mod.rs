@@ -5,7 +5,7 @@ mod changes;
 mod signers;
 
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -87,7 +87,7 @@ struct Three {
 }
 
 fn free_address() -> SocketAddr {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
+    (Ipv4Addr::LOCALHOST, bulla_testing::etcd::free_port()).into()
 }
 
 /// The settings of three nodes, and of others that may join.
