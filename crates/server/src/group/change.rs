@@ -203,7 +203,7 @@ impl NodeState {
     ) -> Result<Resharing, Refusal> {
         if self.changing.try_lock().is_err() {
             let text = format!("{} is changing shares itself: try again", self.name);
-            return Err(Refusal::new(RefusalReason::NotPermitted, text));
+            return Err(Refusal::new(RefusalReason::Busy, text));
         }
         self.check_change(from, change)?;
         // A share from before the last change, as of a folder that was restored, counts as lost.
@@ -291,8 +291,8 @@ impl NodeState {
     /// no more.
     ///
     /// # Errors
-    /// [`Code::DeviceUnavailable`] if a node does not answer, and nothing has changed, or it is not
-    /// settled yet; [`Code::DeviceFailed`] if one sent something wrong or refuses, which the
+    /// [`Code::DeviceUnavailable`] if a node does not answer or changes shares itself, and nothing
+    /// has changed, or it is not settled yet; [`Code::DeviceFailed`] if one sent something wrong or refuses, which the
     /// message says.
     pub(super) fn refresh(&self, group: SessionId, public_key: &PublicKey) -> Result<()> {
         let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -410,9 +410,10 @@ impl NodeState {
     pub(super) fn ask_for_messages(&self, peer: &Peer, request: &PeerRequest) -> Result<Vec<Message>> {
         match peer.call_patiently(request) {
             Ok(PeerReply::Reshared { messages }) => parse_lines(&messages).map_err(|error| self.blame(error)),
-            Ok(PeerReply::Refused(Refusal { message, .. })) => {
+            Ok(PeerReply::Refused(Refusal { reason, message })) => {
                 let message = format!("the node {} refuses: {message}", peer.name);
-                Err(KmsError::new(Code::DeviceFailed, message))
+                let is_busy = reason == RefusalReason::Busy;
+                Err(if is_busy { unavailable(message) } else { KmsError::new(Code::DeviceFailed, message) })
             }
             other => Err(no_answer(peer, other.map(drop))),
         }
@@ -552,8 +553,12 @@ impl NodeState {
     }
 
     fn ask_for_end(&self, group: SessionId) -> Result<()> {
-        // A change that this node makes itself is settled there.
-        let Ok(_one) = self.changing.try_lock() else { return Ok(()) };
+        let Ok(_one) = self.settling.try_lock() else { return Ok(()) };
+        // A change that this node makes itself is settled there. Meanwhile, it must not keep others
+        // from making one.
+        if self.changing.try_lock().is_err() {
+            return Ok(());
+        }
         let holding = self.shares.holding(group)?;
         let Some(next) = holding.pending() else { return Ok(()) };
         let mut change = Handover::of(next.proposal()).map_err(|error| self.blame(error))?;

@@ -263,7 +263,9 @@ impl NodeState {
                     refusals.insert(peer.name.clone(), refusal.message);
                 }
             }
-            RefusalReason::NotPermitted => drop(refusals.insert(peer.name.clone(), refusal.message)),
+            RefusalReason::NotPermitted | RefusalReason::Busy => {
+                drop(refusals.insert(peer.name.clone(), refusal.message))
+            }
             RefusalReason::Malformed => self.leave_out(peer, &refusal.message),
         }
     }

@@ -61,6 +61,8 @@ pub(super) struct NodeState {
     pub(super) repairs: Mutex<Repairs>,
     /// Whoever changes or repairs shares by itself has it.
     pub(super) changing: Mutex<()>,
+    /// Whoever finds out what became of changes has it.
+    pub(super) settling: Mutex<()>,
     pub(super) counters: Counters,
     /// Where the choice of signers begins next.
     pub(super) turn: AtomicUsize,
@@ -146,6 +148,7 @@ impl GroupNode {
             changes: Mutex::default(),
             repairs: Mutex::default(),
             changing: Mutex::default(),
+            settling: Mutex::default(),
             counters: Counters::default(),
             turn: AtomicUsize::new(0),
             fail_points,

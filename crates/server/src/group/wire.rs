@@ -177,6 +177,8 @@ pub(super) enum RefusalReason {
     NoncesSpent,
     /// Its own view of the keystore does not permit it, it is sealed, or it has no share.
     NotPermitted,
+    /// It changes or repairs shares itself just now.
+    Busy,
     /// Its share is older or newer than those of the request.
     OtherShares,
     /// The request is not one that an honest node sends.

@@ -340,6 +340,22 @@ fn leave_a_change_open(three: &mut Three) {
 }
 
 #[test]
+fn nodes_that_change_shares_at_the_same_time_are_told_to_try_again() {
+    let three = Three::start();
+    let state = &three.node(0).0;
+    {
+        let _changes = state.changing.lock().unwrap();
+        let error = three.refresh(1).unwrap_err();
+        assert!(error.code == Code::DeviceUnavailable && error.retryable, "{error}");
+        assert!(error.message.contains("node0 is changing shares itself: try again"), "{error}");
+    }
+    // A node that only asks what became of an earlier change keeps nobody waiting.
+    let _asks = state.settling.lock().unwrap();
+    three.refresh(1).unwrap();
+    three.is_settled(&[0, 1, 2]);
+}
+
+#[test]
 fn a_change_ends_although_a_node_has_lost_the_keys_that_it_names() {
     let mut three = Three::start();
     leave_a_change_open(&mut three);
