@@ -291,9 +291,9 @@ impl NodeState {
     /// no more.
     ///
     /// # Errors
-    /// [`Code::DeviceUnavailable`] if a node does not answer or changes shares itself, and nothing
-    /// has changed, or it is not settled yet; [`Code::DeviceFailed`] if one sent something wrong or refuses, which the
-    /// message says.
+    /// [`Code::DeviceUnavailable`] if a node does not answer or changes shares itself: nothing has
+    /// changed, or it is not settled yet; [`Code::DeviceFailed`] if one sent something wrong or
+    /// refuses, which the message says.
     pub(super) fn refresh(&self, group: SessionId, public_key: &PublicKey) -> Result<()> {
         let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let statuses = self.level_all(group)?;
