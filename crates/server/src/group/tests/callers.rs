@@ -1,6 +1,7 @@
 //! Callers of all nodes who sign at the same time. For figures, with how many callers and how large
 //! batches: `BULLA_GROUP_RATE_SECONDS=10 BULLA_GROUP_CALLERS=3 BULLA_GROUP_BATCH=64 cargo test -p
-//! bulla-server callers -- --nocapture`
+//! bulla-server callers -- --nocapture`. `BULLA_GROUP_NODES=9 BULLA_GROUP_THRESHOLD=5` takes other
+//! nodes than three, of which two sign.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +14,11 @@ fn number(variable: &str, otherwise: u64) -> u64 {
 
 #[test]
 fn callers_of_all_nodes_sign_batches_at_the_same_time() {
-    let three = Three::start();
+    let (nodes, threshold) = (number("BULLA_GROUP_NODES", 3) as usize, number("BULLA_GROUP_THRESHOLD", 2));
+    let folder = tempfile::tempdir().unwrap();
+    let mut configs = configs(&folder, nodes);
+    configs.iter_mut().for_each(|config| config.threshold = threshold as u16);
+    let three = Three::start_with(folder, configs);
     let callers = number("BULLA_GROUP_CALLERS", 3) as usize;
     let batch = number("BULLA_GROUP_BATCH", 64);
     let length = Duration::from_secs(number("BULLA_GROUP_RATE_SECONDS", 0));
@@ -23,7 +28,7 @@ fn callers_of_all_nodes_sign_batches_at_the_same_time() {
         for caller in 0..callers {
             let (three, next, latencies) = (&three, &next, &latencies);
             scope.spawn(move || {
-                let (backend, key) = (three.node(caller % 3).backend(), three.key(caller % 3));
+                let (backend, key) = (three.node(caller % nodes).backend(), three.key(caller % nodes));
                 // At least twice: then all nonces were told in advance.
                 for round in 0.. {
                     if round >= 2 && begin.elapsed() >= length {
@@ -51,7 +56,7 @@ fn callers_of_all_nodes_sign_batches_at_the_same_time() {
     let mut latencies = latencies.into_inner().unwrap();
     latencies.sort_unstable();
     println!(
-        "{callers} callers, batches of {batch}: {:.0} signatures/s, p50 {:?} for a batch",
+        "{threshold} of {nodes} nodes, {callers} callers, batches of {batch}: {:.0} signatures/s, p50 {:?} for a batch",
         made as f64 / seconds,
         latencies[latencies.len() / 2],
     );
