@@ -414,5 +414,5 @@ fn a_coordinator_that_lies_about_approvals_gets_no_part() {
     assert!(audit_lines(group.node(2)).matches("approval_required").count() >= lies.len());
     // What was approved gets its part.
     let part = ask(&|_| ());
-    assert!(part["part"].is_object(), "{part}");
+    assert!(part["part"].is_string(), "{part}");
 }
