@@ -285,7 +285,9 @@ pub fn python_sources(context: &Context, python: &Path, sources: &PythonSources)
     if !archive.is_file() {
         eprintln!("xtask: downloading the sources of {package} (once)");
         let partial = context.tools().join("python-sources.partial");
-        let download = ["-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:"];
+        // What builds the package comes built: pip asks it for the package's metadata.
+        let name = package.split("==").next().unwrap_or(package);
+        let download = ["-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", name];
         quiet(Command::new(python).args(download).args([package, "--dest"]).arg(&partial))?;
         fs::rename(partial.join(file), &archive)?;
         fs::remove_dir_all(&partial)?;
