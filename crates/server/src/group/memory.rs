@@ -4,7 +4,8 @@
 //! without the rule of approvals, or one that says that a version was never used. It cannot make
 //! the other nodes forget.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::num::NonZeroU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -126,11 +127,11 @@ impl NodeMemory {
                     return Err(error);
                 }
             };
-            if !keys.contains_key(&group) {
+            if let Entry::Vacant(place) = keys.entry(group) {
                 let new =
                     KnownKey { version: version.clone(), rule: rule.clone(), parts: 0, reserved: 0, is_reported: false };
                 new.write(shares, group, 0)?;
-                keys.insert(group, new);
+                place.insert(new);
             }
             for (group, known) in keys.iter_mut().filter(|(_, known)| known.version.key_id() == key_id) {
                 known.is_reported = false;

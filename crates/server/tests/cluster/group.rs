@@ -398,7 +398,8 @@ fn a_coordinator_that_lies_about_approvals_gets_no_part() {
         answer = connection.call(&changed).expect("an answer");
         answer["signed"]["parts"][0].clone()
     };
-    let lies: [(&str, &dyn Fn(&mut Value)); 5] = [
+    type Lie<'a> = (&'a str, &'a dyn Fn(&mut Value));
+    let lies: [Lie<'_>; 5] = [
         ("is used only when 1 of its approvers", &|order| drop(order["approval"].take())),
         ("is about something else", &|order| order["order"]["message"] = json!("eQ==")),
         ("needs approvals of 1 people", &|order| order["approval"]["request"]["requester"] = json!("eve")),
