@@ -329,7 +329,7 @@ impl NodeState {
         let Ok(keystore) = self.keystore() else { return };
         for group in self.shares.groups() {
             let Ok(Some(share)) = self.shares.find(group) else { continue };
-            if let Some(version) = keystore.find_version(GROUP, &share.public_key()) {
+            if let Some(version) = self.known_version_of(&keystore, &share) {
                 // The first error is in the log, and each order gets its own.
                 let _ = self.look(&keystore, group, &version);
             }
@@ -362,14 +362,18 @@ impl NodeState {
 
     /// The key version of a share, in this node's view.
     fn version_of(&self, keystore: &Keystore, share: &KeyShare) -> Option<KeyVersionId> {
+        // A new key: this node may not have read it yet.
+        let caught_up = || keystore.catch_up().ok().and_then(|()| self.known_version_of(keystore, share));
+        self.known_version_of(keystore, share).or_else(caught_up)
+    }
+
+    /// The same, as far as this node has read the keystore. It is searched once for each share.
+    fn known_version_of(&self, keystore: &Keystore, share: &KeyShare) -> Option<KeyVersionId> {
         let mut versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(version) = versions.get(&share.group_id()) {
             return Some(version.clone());
         }
-        let public_key = share.public_key();
-        let find = || keystore.find_version(GROUP, &public_key);
-        // A new key: this node may not have read it yet.
-        let version = find().or_else(|| keystore.catch_up().ok().and_then(|()| find()))?;
+        let version = keystore.find_version(GROUP, &share.public_key())?;
         versions.insert(share.group_id(), version.clone());
         Some(version)
     }
