@@ -188,6 +188,16 @@ fn a_rule_that_was_dropped_in_the_store_still_counts_also_after_a_restart() {
         eventually(|| three.node(0).0.peers.iter().any(|peer| peer.standing() == Standing::Answering));
         is_refused(three.key(0).sign(MESSAGE), "somebody may have changed the store");
     }
+    // The node that is asked remembers the rule as well, also if the others have forgotten it.
+    three.node(0).attach(&three.keystore, Overrides::Forbidden);
+    eventually(|| has_seen(&three, 0));
+    three.node(0).attach(&forged, Overrides::Forbidden);
+    three.node(1).0.memory.forget(three.group());
+    let error = three.key(0).sign(MESSAGE).unwrap_err();
+    assert!(error.message.contains("somebody may have changed the store"), "{error}");
+    three.node(0).detach();
+    three.signs(0);
+
     three.node(1).attach(&three.keystore, Overrides::Forbidden);
     let approved = ann.approves(&three.request_to_sign(MESSAGE));
     three.sign_approved(MESSAGE, &approved).unwrap();
