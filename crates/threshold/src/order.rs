@@ -1,7 +1,7 @@
 //! Orders to sign in one round trip, and what is public of them.
 //!
 //! `sign` and `aggregate` of RFC 9591 (sections 5.2 and 5.3), for many signatures at once. The hash
-//! functions are those of `frost-ed25519`. So is the search for whoever sent a wrong part.
+//! functions are those of `frost-ed25519`, which also finds whoever sent a wrong part.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -117,7 +117,9 @@ impl<'a> SignRequest<'a> {
     /// use bulla_kms::approval::ApprovedUse;
     /// use bulla_kms::backend::{PrivateKey, SignRequest};
     ///
-    /// fn request<'a>(key: &'a (dyn PrivateKey + 'static), approved: &'a ApprovedUse) -> SignRequest<'a> {
+    /// type Key = dyn PrivateKey + 'static;
+    ///
+    /// fn request<'a>(key: &'a Key, approved: &'a ApprovedUse) -> SignRequest<'a> {
     ///     SignRequest::new(key, b"a message").approved(Some(approved))
     /// }
     /// ```

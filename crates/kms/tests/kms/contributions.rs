@@ -146,7 +146,7 @@ fn of_an_approved_statement_only_the_time_is_not_approved_and_it_is_now() {
         let other = SignatureFile { comment: "release 2".parse().unwrap(), ..file.clone() };
         assert_eq!(contribute(&at(signed_at), &key, &bytes(&other)), Err(Code::ApprovalRequired));
     }
-    // The approval of a message is none of a statement with the same bytes.
+    // An approval of a message does not approve a statement with the same bytes.
     let file = SignatureFile::sign(
         &keystore.with_approval(ann.approves(&request(
             &keystore,

@@ -171,7 +171,7 @@ impl ShareFolder {
         self.groups_with(SHARE).unwrap_or_default()
     }
 
-    /// The keys of which there is a file of this kind.
+    /// The keys that have a file of this kind.
     fn groups_with(&self, kind: &str) -> Result<Vec<SessionId>> {
         let entries = fs::read_dir(&self.path).map_err(|error| failed("read", &self.path, error))?;
         let group = |entry: io::Result<fs::DirEntry>| {

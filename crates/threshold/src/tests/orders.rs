@@ -51,7 +51,7 @@ fn ours(share: &Arc<KeyShare>, theirs: &SigningNonces) -> Nonce {
     ours
 }
 
-/// Some of six participants, of whom as many sign as the threshold says.
+/// Participants, of six at most: as many sign as the threshold says.
 fn signers() -> impl Strategy<Value = (usize, Vec<usize>)> {
     (2..=6_usize).prop_flat_map(|count| {
         let numbers: Vec<_> = (0..count).collect();
