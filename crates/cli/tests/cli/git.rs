@@ -16,7 +16,7 @@ fn set_up() -> Home {
 }
 
 /// A repository, and a user with an address.
-fn repository(home: &Home) {
+pub(crate) fn repository(home: &Home) {
     sh(home, "git config --global user.name me && git config --global user.email me@example.org").exits(0);
     sh(home, "git init -q -b main .").exits(0);
 }
@@ -30,7 +30,7 @@ fn shell(home: &Home, script: &str) -> Command {
     command
 }
 
-fn sh(home: &Home, script: &str) -> Done {
+pub(crate) fn sh(home: &Home, script: &str) -> Done {
     Done::of(&mut shell(home, script))
 }
 

@@ -1,6 +1,7 @@
 //! `bulla threshold`: people with keystores of their own sign together. One folder stands for the
 //! mail between them.
 
+use crate::git::{repository, sh};
 use crate::support::{Done, Home, Running, content, minisign};
 use base64ct::{Base64UrlUnpadded, Encoding as _};
 use serde_json::Value;
@@ -99,8 +100,8 @@ impl Talk {
 }
 
 /// Ann and another one sign the file `app`, in formats with one step.
-fn sign(home: &Home, other: &str, format: &str) {
-    let mut ann = Talk::start(home, "ann", &["sign", "app", "--format", format]);
+fn sign(home: &Home, other: &str, options: &[&str]) {
+    let mut ann = Talk::start(home, "ann", &[&["sign", "app"], options].concat());
     ann.says("waiting");
     run(home, other, &["approve", "app.threshold", "--yes"])
         .exits(0)
@@ -119,10 +120,10 @@ fn two_of_three_sign_for_bulla_openssh_and_minisign() {
     home.write("app", content(1, 300_000));
     run(&home, "carol", &["list"]).exits(0).says("releases: 2 of 3 sign (ann, bob, carol); you are carol");
 
-    sign(&home, "bob", "bulla");
+    sign(&home, "bob", &["--format", "bulla"]);
     home.run(["verify", "app", "--public-key", "releases.pub"]).exits(0).says("app: OK");
 
-    sign(&home, "carol", "ssh");
+    sign(&home, "carol", &["--format", "ssh"]);
     let key = run(&home, "bob", &["export-public", "releases", "--format", "openssh"]).exits(0).stdout;
     home.write("allowed", format!("releases {key}"));
     let verify = ["-Y", "verify", "-f", "allowed", "-I", "releases", "-n", "file", "-s", "app.sig"];
@@ -155,6 +156,27 @@ fn two_of_three_sign_for_bulla_openssh_and_minisign() {
     }
     home.write("app", "tampered");
     home.run(["verify", "app", "--public-key", "releases.pub"]).exits(1);
+}
+
+#[test]
+fn two_of_three_sign_a_tag_that_git_verifies() {
+    let home = Home::new();
+    make_group(&home, "2-of-3");
+    let key = run(&home, "bob", &["export-public", "releases", "--format", "openssh"]).exits(0).stdout;
+    home.write("allowed", format!("releases {key}"));
+    repository(&home);
+    sh(&home, "git commit -q --allow-empty -m one && git tag -a -m 1.0 v1 && git cat-file tag v1 > app")
+        .exits(0);
+    sign(&home, "carol", &["--format", "ssh", "--namespace", "git"]);
+    sh(&home, "git update-ref refs/tags/v1 $(cat app app.sig | git hash-object -t tag -w --stdin)").exits(0);
+    for program in ["ssh-keygen", "bulla"] {
+        let verify =
+            format!("git -c gpg.ssh.program={program} -c gpg.ssh.allowedSignersFile=allowed verify-tag v1");
+        sh(&home, &verify).exits(0).complains("Good \"git\" signature for releases with ED25519 key SHA256:");
+    }
+    let other = "git update-ref refs/tags/v1 $(sed s/1.0/2.0/ app | cat - app.sig | git hash-object -t tag -w --stdin)";
+    sh(&home, other).exits(0);
+    sh(&home, "git -c gpg.ssh.allowedSignersFile=allowed verify-tag v1").exits(1);
 }
 
 #[test]
