@@ -174,7 +174,7 @@ fn two_of_three_sign_a_tag_that_git_verifies() {
             format!("git -c gpg.ssh.program={program} -c gpg.ssh.allowedSignersFile=allowed verify-tag v1");
         sh(&home, &verify).exits(0).complains("Good \"git\" signature for releases with ED25519 key SHA256:");
     }
-    let other = "git update-ref refs/tags/v1 $(sed s/1.0/2.0/ app | cat - app.sig | git hash-object -t tag -w --stdin)";
+    let other = "git update-ref refs/tags/v1 $(sed 's/^1.0$/2.0/' app | cat - app.sig | git hash-object -t tag -w --stdin)";
     sh(&home, other).exits(0);
     sh(&home, "git -c gpg.ssh.allowedSignersFile=allowed verify-tag v1").exits(1);
 }

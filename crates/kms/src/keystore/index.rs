@@ -7,6 +7,7 @@ use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use foldhash::quality::RandomState;
 use rpds::{HashTrieMapSync, RedBlackTreeSetSync};
 use zeroize::Zeroizing;
 
@@ -18,12 +19,17 @@ use crate::id::{KeyId, KeyVersionId, Name, TOKEN_ROOT_PURPOSE};
 use crate::policy::{KeyState, VersionState};
 use crate::record::{KeyRecord, VersionRecord};
 
+/// A map of the index. Each use of a key looks into several of them, and `SipHash`, the default,
+/// would take a hundredth of the time of a signature. This hash is seeded for each map, too: callers
+/// choose labels.
+type IndexMap<K, V> = HashTrieMapSync<K, V, RandomState>;
+
 /// All keys at one moment. A change makes a new index, which shares the unchanged parts with the
 /// old one.
 #[derive(Clone, Default)]
 pub(super) struct Index {
     /// So that what is done for one tenant does not take longer because others have many keys.
-    tenants: HashTrieMapSync<Name, Arc<TenantKeys>>,
+    tenants: IndexMap<Name, Arc<TenantKeys>>,
     /// The number of keys.
     len: usize,
     /// The number of the change that led here.
@@ -45,8 +51,8 @@ struct TenantKeys {
 /// The keys of one tenant by what finds them.
 #[derive(Clone, Default)]
 struct TenantMaps {
-    keys: HashTrieMapSync<KeyId, Arc<LoadedKey>>,
-    labels: HashTrieMapSync<Name, KeyId>,
+    keys: IndexMap<KeyId, Arc<LoadedKey>>,
+    labels: IndexMap<Name, KeyId>,
     /// In the order of their names.
     order: RedBlackTreeSetSync<KeyId>,
     /// How many of them are counted.

@@ -98,7 +98,8 @@ async fn sign(
                 Some((hash, padding)) => keystore.sign_hashed(key.as_ref(), &message, hash, padding),
             }
         };
-        let signature = worker.run_blocking(&caller.unsealed, &caller.session, sign).await?;
+        // What is rare is boxed: each request would move memory for it.
+        let signature = Box::pin(worker.run_blocking(&caller.unsealed, &caller.session, sign)).await?;
         return Ok(json(write_one(&signature)));
     }
     let signature = match scheme {
@@ -106,7 +107,7 @@ async fn sign(
         Some((hash, padding)) => {
             let cost = BatchCost::of_signature(&caller.unsealed.keystore, key.as_ref(), message.len());
             let sign = move |keystore: &Keystore| keystore.sign_hashed(key.as_ref(), &message, hash, padding);
-            worker.run_at_cost(&caller.unsealed, &caller.session, cost, sign).await?
+            Box::pin(worker.run_at_cost(&caller.unsealed, &caller.session, cost, sign)).await?
         }
     };
     Ok(json(write_one(&signature)))
