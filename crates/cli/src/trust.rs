@@ -23,6 +23,9 @@ use std::path::Path;
 
 /// The maximum length of a file with public keys.
 const MAX_KEY_FILE: u64 = 1 << 20;
+/// The maximum length of a text that an error repeats: of the name of a file, and of no private key
+/// of another program.
+const LONGEST_SHOWN: usize = 60;
 /// The maximum length of a file with statements: enough for a hundred with the longest signatures.
 const MAX_STATEMENTS: u64 = 8 << 20;
 
@@ -513,7 +516,11 @@ impl GivenKey {
         if !path.exists() {
             return Self::parse_all(text).map_err(|reason| {
                 let message = format!("is neither a file nor a public key: {reason}");
-                about(Error::new("invalid_public_key", message))
+                // It may be a private key, which no log should have.
+                let is_name = text.len() <= LONGEST_SHOWN && !text.contains(['\n', '{']);
+                let shown = if is_name { escape_path(path) } else { "the given text".to_owned() };
+                Error::new("invalid_public_key", message)
+                    .about(shown)
                     .hint("`bulla keys export-public` prints a public key")
             });
         }

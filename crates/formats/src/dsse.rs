@@ -21,6 +21,9 @@ pub(crate) const MESSAGE_PREFIX: &[u8] = b"DSSEv1 ";
 
 /// The most signatures of an envelope.
 const MAX_SIGNATURES: usize = 64;
+/// The most bytes that the signatures of an envelope cover together: each of them is verified by
+/// itself, and with each key.
+const MAX_COVERED_LEN: usize = 256 << 20;
 
 /// A payload and its signatures. `Display` writes it as one line of JSON.
 ///
@@ -145,9 +148,15 @@ impl Envelope {
             let message = format!("an envelope has at least 1 signature and at most {MAX_SIGNATURES}");
             return Err(FormatError::new(message));
         }
+        let payload = decode(&envelope.payload).ok_or_else(|| no_base64("payload"))?;
+        if payload.len().saturating_mul(envelope.signatures.len()) > MAX_COVERED_LEN {
+            let message =
+                "it has so many signatures of so long a payload that verifying them would take minutes";
+            return Err(FormatError::new(message));
+        }
         Ok(Self {
             payload_type: envelope.payload_type,
-            payload: decode(&envelope.payload).ok_or_else(|| no_base64("payload"))?,
+            payload,
             signatures: envelope.signatures.into_iter().map(signature).collect::<Result<_, FormatError>>()?,
         })
     }
@@ -239,8 +248,18 @@ mod tests {
         ] {
             assert!(Envelope::parse(text.replace(from, to).as_bytes()).is_err(), "{to}");
         }
-        let many = [r#"{"sig":"AAAA"}"#; MAX_SIGNATURES + 1].join(",");
-        let text = text.replace(r#"{"sig":"AAAA"}"#, &many);
-        assert!(Envelope::parse(text.as_bytes()).is_err());
+        let with = |signatures: usize, payload_len: usize| {
+            let signatures = vec![r#"{"sig":"AAAA"}"#; signatures].join(",");
+            let payload = Base64::encode_string(&vec![7; payload_len]);
+            let text = text.replace(r#"{"sig":"AAAA"}"#, &signatures).replace("aGk=", &payload);
+            Envelope::parse(text.as_bytes())
+        };
+        with(MAX_SIGNATURES, 2).unwrap();
+        assert!(with(MAX_SIGNATURES + 1, 2).is_err());
+        // Each signature takes the time of the whole payload.
+        let len = MAX_COVERED_LEN / MAX_SIGNATURES;
+        with(MAX_SIGNATURES, len).unwrap();
+        assert!(with(MAX_SIGNATURES, len + 1).unwrap_err().to_string().contains("take minutes"));
+        with(1, len + 1).unwrap();
     }
 }

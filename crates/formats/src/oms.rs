@@ -87,15 +87,19 @@ impl Serialization {
     /// let algorithm = DigestAlgorithm::Sha256;
     /// let (links, ignored) = (ModelLinks::Refuse, Vec::new());
     /// let sharded = Serialization { algorithm, shard_size: Some(4), links, ignored };
-    /// assert_eq!(sharded.parts_of(10), [Some(0..4), Some(4..8), Some(8..10)]);
-    /// assert!(sharded.parts_of(0).is_empty());
+    /// assert!(sharded.parts_of(10).eq([Some(0..4), Some(4..8), Some(8..10)]));
+    /// assert_eq!(sharded.parts_of(0).next(), None);
+    /// assert_eq!(sharded.parts_of(u64::MAX).next(), Some(Some(0..4)));
     /// let whole = Serialization { shard_size: None, ..sharded };
-    /// assert_eq!(whole.parts_of(10), [None]);
+    /// assert!(whole.parts_of(10).eq([None]));
     /// ```
-    pub fn parts_of(&self, len: u64) -> Vec<Option<Range<u64>>> {
-        let Some(size) = self.shard_size else { return vec![None] };
-        let starts = (0..len.div_ceil(size)).map(|index| index * size);
-        starts.map(|start| Some(start..len.min(start.saturating_add(size)))).collect()
+    pub fn parts_of(&self, len: u64) -> impl Iterator<Item = Option<Range<u64>>> + use<> {
+        let size = self.shard_size;
+        let count = size.map_or(1, |size| len.div_ceil(size));
+        (0..count).map(move |index| {
+            let start = index * size?;
+            Some(start..len.min(start.saturating_add(size?)))
+        })
     }
 
     /// Whether a path in the model is not part of it.

@@ -10,20 +10,24 @@ use bulla_kms::{Algorithm, PublicKey};
 
 use crate::dsse::MESSAGE_PREFIX;
 use crate::error::{FormatError, MessageSigner};
-use crate::jws;
 use crate::minisign::{ED25519, KeyNumber, NumberedKey, UNTRUSTED, decode, ed25519_bytes, encode};
+use crate::{jws, ssh};
 
 /// The most bytes of a comment: signify refuses longer ones.
 const MAX_COMMENT_LEN: usize = 1023 - UNTRUSTED.len();
 
 /// What the messages of other formats begin with, which the same keys sign. A file that begins like
 /// this is not signed whole: its signature would pass for one in that other format.
-const MESSAGES_OF_OTHERS: [&[u8]; 2] = [b"SSHSIG", MESSAGE_PREFIX];
+const MESSAGES_OF_OTHERS: [&[u8]; 3] = [b"SSHSIG", MESSAGE_PREFIX, TLS];
+
+/// What a server or a client signs to prove its certificate's key in TLS 1.3 (RFC 8446, section
+/// 4.4.3) begins like this.
+const TLS: &[u8] = b"                                                                TLS 1.3, ";
 
 /// Refuses a file whose own signature would pass for one in another format.
 pub(crate) fn check_message(content: &[u8]) -> Result<(), FormatError> {
     let is_of_others = MESSAGES_OF_OTHERS.iter().any(|prefix| content.starts_with(prefix));
-    if is_of_others || jws::begins_like_one(content) {
+    if is_of_others || jws::begins_like_one(content) || ssh::is_login_request(content) {
         let message =
             "it begins like the messages that other formats sign: its signature would pass for one of them";
         return Err(FormatError::new(message));
@@ -164,6 +168,29 @@ impl fmt::Display for SignifySignature {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn messages_of_other_formats_are_not_signed_whole() {
+        let field = |bytes: &[u8]| [&u32::try_from(bytes.len()).unwrap().to_be_bytes()[..], bytes].concat();
+        let login = |method: &[u8], last: &[u8]| {
+            let session = [&field(&[7; 32])[..], &[50], &field(b"root"), &field(b"ssh-connection")].concat();
+            [&session[..], &field(method), &[1], &field(b"ssh-ed25519"), &field(b"key"), last].concat()
+        };
+        let server = [&[b' '; 64][..], b"TLS 1.3, server CertificateVerify\0", &[7; 32]].concat();
+        for message in [
+            login(b"publickey", b""),
+            login(b"publickey-hostbound-v00@openssh.com", &field(b"host key")),
+            server.clone(),
+            b"SSHSIG".to_vec(),
+            b"DSSEv1 1 a 1 b".to_vec(),
+            b"eyJhbGciOiJFZERTQSJ9.YQ".to_vec(),
+        ] {
+            assert!(check_message(&message).is_err(), "{}", message.escape_ascii());
+        }
+        for file in [&b"a file"[..], b"", &server[1..], &login(b"publickey", b"more"), &login(b"none", b"")] {
+            assert!(check_message(file).is_ok(), "{}", file.escape_ascii());
+        }
+    }
 
     #[test]
     fn a_signature_file_is_read_as_it_was_written() {

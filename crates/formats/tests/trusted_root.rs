@@ -369,4 +369,10 @@ fn roots_that_cannot_be_used_are_refused() {
     for text in ["", "-----BEGIN CERTIFICATE-----", ROOT] {
         CertificateChain::parse(text.as_bytes()).unwrap_err();
     }
+    // Programs write what is in a certificate before it.
+    let authority = std::str::from_utf8(AUTHORITY).unwrap();
+    let explained = |end: &str| format!("subject=CN = root\n\n{authority}{authority}# the end{end}");
+    CertificateChain::parse(explained("\n").as_bytes()).unwrap();
+    CertificateChain::parse(explained("").replace('\n', "\r\n").as_bytes()).unwrap();
+    CertificateChain::parse(explained("\n-----BEGIN CERTIFICATE-----\nMIIB\n").as_bytes()).unwrap_err();
 }

@@ -19,6 +19,9 @@ const MAX_LEN: usize = 8 << 10;
 const CERTIFICATE: &[u8] = b"-cert-v01@openssh.com";
 /// How far the clock of the program that asks may go ahead of this one.
 const MAX_SKEW_SECONDS: u64 = 60;
+/// How long before now a certificate may begin: clocks differ. An earlier one would vouch for
+/// commits and files that somebody dates back.
+const MAX_BACKDATE_SECONDS: u64 = 3600;
 
 /// For whom a certificate of OpenSSH is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -108,6 +111,10 @@ impl SshAuthority {
             return refuse("the certificate names nobody, and so would be for everybody".to_owned());
         }
         for name in &certificate.summary.principals {
+            // Some versions of sshd take it for a list, of which one name is enough.
+            if name.contains(',') {
+                return refuse(format!("the principal {name:?} has a comma"));
+            }
             if !self.principals.iter().any(|pattern| matches(pattern, name)) {
                 return refuse(format!("the key's policy does not permit the principal {name:?}"));
             }
@@ -117,6 +124,9 @@ impl SshAuthority {
         if certificate.valid_before > latest || certificate.valid_before <= certificate.valid_after {
             let max = self.max_life_seconds;
             return refuse(format!("the key's policy permits certificates for at most {max} seconds"));
+        }
+        if certificate.valid_after < seconds.saturating_sub(MAX_BACKDATE_SECONDS) {
+            return refuse("the certificate begins more than an hour before now".to_owned());
         }
         for (permitted, found, what) in [
             (&self.extensions, &certificate.extensions, "extension"),
@@ -269,8 +279,9 @@ pub(crate) fn fuzz(message: &[u8]) {
     policy.extensions.clone_from(&certificate.extensions);
     policy.critical_options.clone_from(&certificate.critical_options);
     let is_named = !policy.principals.is_empty() && certificate.valid_before > certificate.valid_after;
-    // In a policy, an asterisk at the beginning of a name stands for any characters.
-    let is_plain = !policy.principals.iter().any(|name| name.starts_with('*'));
+    // In a policy, an asterisk at the beginning of a name stands for any characters, and no name has
+    // a comma.
+    let is_plain = !policy.principals.iter().any(|name| name.starts_with('*') || name.contains(','));
     assert!(!is_plain || policy.permit(message, now).is_ok() == is_named, "{summary}");
     let lists: [fn(&mut SshAuthority) -> &mut Vec<String>; 3] = [
         |policy| &mut policy.principals,
@@ -354,6 +365,7 @@ mod tests {
         refused(Asked { principals: &[], ..ASKED }, "for everybody");
         refused(Asked { principals: &["ann", "root"], ..ASKED }, "\"root\"");
         refused(Asked { principals: &["red-team-2"], ..ASKED }, "red-team-2");
+        refused(Asked { principals: &["root,red-team"], ..ASKED }, "has a comma");
         refused(Asked { principals: &["ann\u{202e}"], ..ASKED }, "nothing else");
         for valid in [(900, 1161), (900, u64::MAX), (1000, 1000), (1000, 999)] {
             refused(Asked { valid, ..ASKED }, "at most 100 seconds");
@@ -363,6 +375,12 @@ mod tests {
             "extension \"permit-user-rc\"",
         );
         refused(Asked { options: &["verify-required"], ..ASKED }, "critical option \"verify-required\"");
+        let later = Timestamp::from_unix_millis(5_000_000).unwrap();
+        let begins = |from| policy().permit(&certificate(&Asked { valid: (from, 5100), ..ASKED }), later);
+        assert!(begins(1400).is_ok());
+        for from in [0, 1399] {
+            assert!(begins(from).unwrap_err().to_string().contains("more than an hour before now"));
+        }
         let whole = certificate(&ASKED);
         for len in 0..whole.len() {
             assert!(said(&whole[..len]).is_err(), "{len} bytes");

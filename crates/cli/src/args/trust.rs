@@ -32,7 +32,7 @@ pub(crate) struct TrustArgs {
     pub(crate) allowed_signers: Option<PathBuf>,
 
     /// Accept only signatures of this principal [default: any in the list of allowed signers]
-    #[arg(long, value_name = "NAME", requires = "allowed_signers")]
+    #[arg(long, value_name = "NAME", requires = "allowed_signers", conflicts_with = "public_key")]
     pub(crate) principal: Option<String>,
 
     /// Refuse signatures of OpenSSH by the keys in FILE, or by certificates that these keys signed

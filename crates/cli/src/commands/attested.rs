@@ -1,6 +1,7 @@
 //! Signatures that list files with their digests: statements of in-toto, and models.
 
 use super::file_digests::{HashJob, ListedFile, Listing, hash_all};
+use super::foreign::MAX_STATEMENT_LEN;
 use crate::args::{ModelDigest, SignArgs, SignatureFormat, VerifyArgs};
 use crate::error::{Error, Result};
 use crate::files::STDIN;
@@ -17,6 +18,7 @@ use bulla_formats::{DigestAlgorithm, MultiHasher};
 use bulla_kms::signature::manifest::Exclusion;
 use bulla_sums::{Meter as _, Stamp};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -27,6 +29,9 @@ const SUBJECT_DIGESTS: [DigestAlgorithm; 3] =
 
 /// The most bytes of a predicate.
 const MAX_PREDICATE_LEN: u64 = 16 << 20;
+
+/// The most parts of a model: each has more than a hundred bytes in the list.
+const MAX_PARTS: usize = MAX_STATEMENT_LEN / 100;
 
 /// What a signature of these flags covers.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -218,8 +223,14 @@ pub(super) fn model_of(
     let mode = opened(path, links);
     let mut jobs = Vec::new();
     for file in &files {
-        let parts = serialization.parts_of(file.len).into_iter();
+        // A long file has more small parts than memory has room for.
+        let parts = serialization.parts_of(file.len).take(MAX_PARTS + 1);
         jobs.extend(parts.map(|range| (file, HashJob { range, ..whole(file, mode) })));
+        if jobs.len() > MAX_PARTS {
+            let message = format!("has too many files or shards: a list has at most {MAX_PARTS}");
+            let error = about(Error::new("file_too_large", message));
+            return Err(error.hint("choose larger shards with --shard-size, or leave it out"));
+        }
     }
     let (names, jobs): (Vec<_>, Vec<_>) = jobs.into_iter().unzip();
     let digests = hash_all(&jobs, &[algorithm], args.work.threads(), progress);
@@ -306,9 +317,12 @@ impl ListedJob<'_> {
         let mut hasher = MultiHasher::new(&statement.algorithms());
         let read = source.for_each(self.progress, |bytes| hasher.update(bytes));
         read.map_err(|error| unread(self.path, error))?;
-        let name = self.path.file_name().and_then(|name| name.to_str()).filter(|name| *name != STDIN);
-        let name = name.filter(|_| !self.args.any_name);
-        find_subject(statement, name, &hasher.finish()).map(|()| Finding::Ok.into())
+        find_subject(statement, self.name(), &hasher.finish()).map(|()| Finding::Ok.into())
+    }
+
+    /// The name that must be the signed one. Standard input has none.
+    fn name(&self) -> Option<&OsStr> {
+        self.path.file_name().filter(|_| self.path != Path::new(STDIN) && !self.args.any_name)
     }
 
     fn compare_folder(&self, statement: &InTotoStatement) -> Result<Report, Finding> {
@@ -360,15 +374,16 @@ impl ListedJob<'_> {
         let mut found = Comparison::default();
         let mut compared = Vec::new();
         for file in &listing.files {
-            let ranges = manifest.serialization.parts_of(file.len);
+            // There may be more than memory has room for, if somebody made the file longer.
+            let mut ranges = manifest.serialization.parts_of(file.len);
             let Some(mut parts) = expected.remove(&file.name[..]) else {
-                if !ranges.is_empty() {
+                if ranges.next().is_some() {
                     found.add(&file.name, Problem::Unexpected.because(""));
                 }
                 continue;
             };
             parts.sort_by_key(|part| part.range.as_ref().map(|range| range.start));
-            if parts.iter().map(|part| &part.range).eq(&ranges) {
+            if parts.iter().map(|part| part.range.clone()).eq(ranges) {
                 compared.push((file, parts));
             } else {
                 let reason =
@@ -394,13 +409,21 @@ impl ListedJob<'_> {
         }
         if !self.path.is_dir() {
             let worst = found.entries.into_iter().map(|entry| entry.finding).next();
-            return Ok(worst.unwrap_or(Finding::Ok).into());
+            return Ok(worst.unwrap_or_else(|| self.model_name(&manifest.name)).into());
         }
         let mut report = found.report(self.path);
         let exclusions = self.exclusions.iter().map(Exclusion::as_str);
         let left_out = manifest.serialization.ignored.iter().map(|path| &path[..]).chain(exclusions);
         report.left_out = left_out.map(|one| escape_path(Path::new(one))).collect();
         Ok(report)
+    }
+
+    /// Whether a model that is one file has the name that was signed.
+    fn model_name(&self, signed: &str) -> Finding {
+        match self.name() {
+            Some(name) if !signed.is_empty() && name != OsStr::new(signed) => wrong_name(signed),
+            _ => Finding::Ok,
+        }
     }
 
     fn list_model(
@@ -517,7 +540,7 @@ fn add_others(found: &mut Comparison, listing: &Listing) {
 /// be any of the subjects.
 pub(super) fn find_subject(
     statement: &InTotoStatement,
-    name: Option<&str>,
+    name: Option<&OsStr>,
     digests: &[(DigestAlgorithm, Vec<u8>)],
 ) -> Result<(), Finding> {
     let same: Vec<_> = statement.subjects().iter().filter(|subject| subject.has(digests)).collect();
@@ -528,19 +551,24 @@ pub(super) fn find_subject(
         };
     };
     // The name of a subject may be a path, or begin with one.
-    let is_named =
-        |subject: &&Subject| subject.name.rsplit('/').next() == Some(name) || subject.name.is_empty();
+    let is_named = |subject: &&Subject| {
+        subject.name.is_empty() || subject.name.rsplit('/').next().map(OsStr::new) == Some(name)
+    };
     if same.iter().any(is_named) {
         return Ok(());
     }
     if let Some(other) = same.first() {
-        let other = escape_path(Path::new(&other.name));
-        return Err(Problem::WrongName.because(format!("it was signed under the name {other}")));
+        return Err(wrong_name(&other.name));
     }
     if statement.subjects().iter().any(|subject| is_named(&subject)) {
         return Err(Problem::Changed.because("its content is not what was signed"));
     }
     Err(Problem::Unexpected.because("the statement is about other files"))
+}
+
+fn wrong_name(signed: &str) -> Finding {
+    let signed = escape_path(Path::new(signed));
+    Problem::WrongName.because(format!("it was signed under the name {signed}"))
 }
 
 /// What is listed by an envelope whose signature was verified.

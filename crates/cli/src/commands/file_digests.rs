@@ -30,7 +30,8 @@ pub(super) struct ListedFile {
 pub(super) struct Listing {
     /// The files, sorted by their names.
     pub(super) files: Vec<ListedFile>,
-    /// What is neither a file nor a folder: its name, and what it is.
+    /// What cannot be listed, because it is neither a file nor a folder, or has no name in UTF-8:
+    /// its name, and what it is.
     pub(super) others: Vec<(String, &'static str)>,
 }
 
@@ -47,21 +48,21 @@ impl Listing {
                 let entry = entry.map_err(|error| unreadable(&error))?;
                 let path = entry.path();
                 let about = |error: Error| error.about(escape_path(&path));
-                let name = entry.file_name().into_string().map_err(|_| {
-                    about(Error::new(
-                        "not_utf8",
-                        "has a name that is not UTF-8, which this format cannot list",
-                    ))
-                })?;
-                let name = format!("{prefix}{name}");
+                let found = entry.file_name();
+                let name = format!("{prefix}{}", found.to_string_lossy());
                 if !keeps(&name) {
+                    continue;
+                }
+                if found.to_str().is_none() {
+                    listing.others.push((name, "a name that is not UTF-8"));
                     continue;
                 }
                 let cannot = |error: std::io::Error| about(Error::io("cannot read its metadata", &error));
                 let mut metadata = path.symlink_metadata().map_err(cannot)?;
                 let is_link = metadata.is_symlink();
+                // A link to nothing stays a link, so that what else is wrong is found, too.
                 if is_link && links == Links::Follow {
-                    metadata = path.metadata().map_err(cannot)?;
+                    metadata = path.metadata().unwrap_or(metadata);
                 }
                 if metadata.is_file() {
                     listing.files.push(ListedFile { name, len: metadata.len(), path });

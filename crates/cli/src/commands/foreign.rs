@@ -21,6 +21,7 @@ use bulla_formats::{
 };
 use bulla_kms::signature::Comment;
 use bulla_kms::{Algorithm, Attestation, Code, KeyVersionId, PublicKey, Timestamp};
+use std::ffi::OsStr;
 use std::num::NonZeroU64;
 use std::path::Path;
 
@@ -28,7 +29,7 @@ use std::path::Path;
 pub(super) const MAX_FILE_LEN: u64 = 16 << 20;
 
 /// The most bytes of a statement: its base64 and the rest of a bundle fit into what is read.
-const MAX_STATEMENT_LEN: usize = MAX_BUNDLE_LEN / 4 * 3 - (64 << 10);
+pub(super) const MAX_STATEMENT_LEN: usize = MAX_BUNDLE_LEN / 4 * 3 - (64 << 10);
 
 impl From<ForeignFormat> for SignatureFormat {
     fn from(format: ForeignFormat) -> Self {
@@ -284,11 +285,13 @@ impl SignJob<'_> {
     }
 }
 
-/// Whether somebody who is trusted signed a content. `content` reads what the signature covers of
-/// it, after the key was found to be trusted.
+/// Whether somebody who is trusted signed a content. `name` is the name that it must have if the
+/// signature covers one. `content` reads what the signature covers of it, after the key was found
+/// to be trusted.
 pub(super) fn verify(
     signature: &ForeignSignature,
     trust: &Trust,
+    name: Option<&OsStr>,
     content: impl FnOnce(Coverage) -> std::result::Result<Vec<u8>, Finding>,
 ) -> std::result::Result<Signed, Finding> {
     let changed = || Problem::Changed.because("its content is not what was signed");
@@ -315,7 +318,7 @@ pub(super) fn verify(
         }
         ForeignSignature::Jws(file) => verify_jws(file, trust, content),
         ForeignSignature::Dsse(_) | ForeignSignature::Sigstore(_) => {
-            verify_message(signature, trust, content)
+            verify_message(signature, trust, name, content)
         }
         ForeignSignature::Ssh(file) => {
             let signed = trust.ssh_signer(file)?;
@@ -355,6 +358,7 @@ pub(super) fn verify_envelope(
 fn verify_message(
     signature: &ForeignSignature,
     trust: &Trust,
+    name: Option<&OsStr>,
     content: impl FnOnce(Coverage) -> std::result::Result<Vec<u8>, Finding>,
 ) -> std::result::Result<Signed, Finding> {
     if let Some(envelope) = signature.envelope() {
@@ -364,7 +368,7 @@ fn verify_message(
         };
         let mut hasher = MultiHasher::new(&statement.algorithms());
         hasher.update(&content(Coverage::Whole)?);
-        return find_subject(&statement, None, &hasher.finish()).map(|()| signed);
+        return find_subject(&statement, name, &hasher.finish()).map(|()| signed);
     }
     let ForeignSignature::Sigstore(bundle) = signature else {
         return Err(Problem::MalformedSignature.because("it has no envelope"));

@@ -296,7 +296,9 @@ impl Job<'_> {
             covered(&source, coverage, self.progress)
                 .map_err(|error| Error::from(error).about(escape_path(self.path)).into())
         };
-        let signed = foreign::verify(file, self.trust, content).map_err(|found| found.about(self.path))?;
+        // The formats without an envelope cover no names.
+        let signed = foreign::verify(file, self.trust, None, content);
+        let signed = signed.map_err(|found| found.about(self.path))?;
         if let (ForeignSignature::Minisign(file), false) = (file, args.report.quiet) {
             self.note_name(file.trusted_comment());
         }
@@ -355,16 +357,18 @@ pub(super) fn read_signature(
     };
     // Whether a bundle of Sigstore is of a model is known after it was read.
     found.filter(|found| *found != SignatureFormat::Sigstore).map_or(Ok(()), check)?;
-    let longest = match found.or(wanted) {
-        None | Some(SignatureFormat::Bulla) => {
+    let unknown = || {
+        let name = wanted.map_or("any format that bulla reads", SignatureFormat::name);
+        Problem::MalformedSignature.because(format!("it does not begin like a signature file of {name}"))
+    };
+    let longest = match found.ok_or_else(unknown)? {
+        SignatureFormat::Bulla => {
             let file = SignatureFile::read_from(reader).map_err(|error| malformed(path, error))?;
             return Ok(AnySignature::Bulla(Box::new(file)));
         }
-        Some(SignatureFormat::Signify | SignatureFormat::Jws) => MAX_FILE_LEN,
-        Some(SignatureFormat::Minisign | SignatureFormat::Ssh) => MAX_SIGNATURE_LEN as u64,
-        Some(SignatureFormat::Dsse | SignatureFormat::Sigstore | SignatureFormat::Oms) => {
-            MAX_BUNDLE_LEN as u64
-        }
+        SignatureFormat::Signify | SignatureFormat::Jws => MAX_FILE_LEN,
+        SignatureFormat::Minisign | SignatureFormat::Ssh => MAX_SIGNATURE_LEN as u64,
+        SignatureFormat::Dsse | SignatureFormat::Sigstore | SignatureFormat::Oms => MAX_BUNDLE_LEN as u64,
     };
     let mut bytes = Vec::new();
     reader.take(longest + 1).read_to_end(&mut bytes).map_err(unreadable)?;
@@ -373,11 +377,7 @@ pub(super) fn read_signature(
     }
     match ForeignSignature::parse(&bytes) {
         Ok(Some(file)) => check((&file).into()).map(|()| AnySignature::Foreign(file)),
-        Ok(None) => {
-            let name = wanted.map_or("bulla", SignatureFormat::name);
-            Err(Problem::MalformedSignature
-                .because(format!("it does not begin like a signature file of {name}")))
-        }
+        Ok(None) => Err(unknown()),
         Err(error) => Err(Problem::MalformedSignature.because(error.to_string())),
     }
 }

@@ -31,6 +31,17 @@ fn a_statement_covers_the_names_of_its_files() {
     home.run(other).exits(1).says("app-2.0: wrong name (it was signed under the name app-1.0)");
     home.write("app-2.0", "other");
     home.run(other).exits(1).says("app-2.0: unexpected");
+    // A name that is not UTF-8 is another name.
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::unix::ffi::OsStrExt as _;
+        let name = std::ffi::OsStr::from_bytes(b"app-\xff");
+        std::fs::copy(home.path("app-1.0"), home.path(name)).unwrap();
+        let mut verify = home.command();
+        verify.arg("verify").arg(name).args(["--signature", "app-1.0.intoto.jsonl"]);
+        Done::of(&mut verify).exits(1).says("wrong name (it was signed under the name app-1.0)");
+        Done::of(verify.arg("--any-name")).exits(0);
+    }
     let input = ["verify", "-", "--signature", "app-1.0.intoto.jsonl"];
     Done::with_input(home.command().args(input), b"content").exits(0);
     Done::with_input(home.command().args(input), b"other").exits(1).says("changed");
@@ -49,8 +60,70 @@ fn a_statement_covers_the_names_of_its_files() {
     sign(&home, "SUMS", "dsse", &TYPE).exits(0);
     let check = ["check", "SUMS", "--signature", "SUMS.intoto.jsonl"];
     home.run(check).exits(0);
+    home.write("SUMS-2", home.read("SUMS"));
+    let renamed = ["check", "SUMS-2", "--signature", "SUMS.intoto.jsonl"];
+    home.run(renamed).exits(1).says("SUMS-2: wrong name (it was signed under the name SUMS)");
+    home.run(renamed.iter().chain(&["--any-name"])).exits(0);
     home.write("SUMS", "");
     home.run(check).exits(1);
+}
+
+#[test]
+fn a_model_of_one_file_has_the_name_that_was_signed() {
+    let home = home();
+    home.run(["keys", "create", "models", "--algorithm", "ecdsa-p256"]).exits(0);
+    sign(&home, "app-1.0", "oms", &["--key", "models"]).exits(0);
+    home.run(["verify", "app-1.0"]).exits(0);
+    home.write("app-2.0", "content");
+    let renamed = ["verify", "app-2.0", "--signature", "app-1.0.sig"];
+    home.run(renamed).exits(1).says("app-2.0: wrong name (it was signed under the name app-1.0)");
+    home.run(renamed.iter().chain(&["--any-name"])).exits(0).says("app-2.0: OK");
+    home.write("app-2.0", "changed");
+    home.run(renamed).exits(1).says("app-2.0: changed");
+}
+
+#[test]
+fn what_cannot_be_listed_hides_no_damage() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let home = home();
+    home.run(["keys", "create", "models", "--algorithm", "ecdsa-p256"]).exits(0);
+    let flags = ["--key", "models", "--follow-links"];
+    home.write("model/a", "content");
+    sign(&home, "model", "oms", &flags).exits(0);
+    home.write("model/a", "changed");
+    let link = home.path("model/link");
+    std::os::unix::fs::symlink("nowhere", &link).unwrap();
+    let done = home.run(["verify", "model"]).exits(1).says("model/link: unexpected (it is a link)");
+    done.says("model/a: changed");
+    sign(&home, "model", "oms", &flags).exits(2).complains("model/link: is a link, and this format lists");
+    std::fs::remove_file(link).unwrap();
+    // Not every file system has such names.
+    if std::fs::write(home.path("model").join(std::ffi::OsStr::from_bytes(b"b\xff")), "").is_ok() {
+        let done = home.run(["verify", "model"]).exits(1).says("(it is a name that is not UTF-8)");
+        done.says("model/a: changed");
+        sign(&home, "model", "oms", &flags).exits(2).complains("is a name that is not UTF-8");
+        home.run(["verify", "model", "--exclude", "b*"]).exits(1).says("model/a: changed");
+    }
+}
+
+#[test]
+fn a_file_that_grew_without_bound_is_changed_and_takes_no_memory() {
+    let home = home();
+    home.run(["keys", "create", "models", "--algorithm", "ecdsa-p256"]).exits(0);
+    home.write("model/a", "content");
+    let shards = ["--key", "models", "--shard-size", "16"];
+    sign(&home, "model", "oms", &shards).exits(0);
+    home.run(["verify", "model"]).exits(0);
+    let grow = |name: &str| {
+        let file = std::fs::File::options().write(true).create(true).truncate(false).open(home.path(name));
+        file.unwrap().set_len(1 << 43).unwrap();
+    };
+    grow("model/b");
+    home.run(["verify", "model"]).exits(1).says("model/b: unexpected");
+    std::fs::remove_file(home.path("model/b")).unwrap();
+    grow("model/a");
+    home.run(["verify", "model"]).exits(1).says("model/a: changed");
+    sign(&home, "model", "oms", &shards).exits(2).complains("too many files or shards");
 }
 
 #[test]

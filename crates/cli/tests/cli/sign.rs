@@ -164,7 +164,22 @@ fn a_verifier_needs_the_public_key_only() {
     let other = verifier.run(["keys", "export-public"]).exits(0).stdout;
     verifier.write("other", &other);
     verifier.run(["verify", "a", "-p", "other"]).exits(1).says("a: wrong key");
-    verifier.run(["verify", "a", "-p", "nonsense"]).exits(2).complains("is neither a file nor a public key");
+    verifier
+        .run(["verify", "a", "-p", "nonsense"])
+        .exits(2)
+        .complains("nonsense: is neither a file nor a public key");
+    // A private key that somebody gives by mistake is not repeated.
+    for (secret, part) in [
+        (
+            format!("untrusted comment: minisign encrypted secret key\nRWQAAEIy{}\n", "c2Vj".repeat(51)),
+            "c2Vj",
+        ),
+        (format!("RWQAAEIy{}", "c2Vj".repeat(51)), "c2Vj"),
+        (r#"{"kty":"OKP","crv":"Ed25519","d":"c2Vj"}"#.to_owned(), "c2Vj"),
+    ] {
+        let done = verifier.run(["verify", "a", "-p", &secret]).exits(2);
+        assert!(!done.stderr.contains(part), "{}", done.stderr);
+    }
     verifier.run(["verify", "a", "-p", "a"]).exits(2).complains("a: it is neither a public key");
 }
 

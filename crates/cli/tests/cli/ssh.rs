@@ -128,7 +128,7 @@ const fn case(
     Case { line, principal, namespace, problem }
 }
 
-const CASES: [Case; 15] = [
+const CASES: [Case; 16] = [
     case("a@b", "a@b", "file", None),
     case("a@b", "c@b", "file", Some("wrong key")),
     case("*@b,!c@b", "a@b", "file", None),
@@ -139,6 +139,7 @@ const CASES: [Case; 15] = [
     case("a@b valid-before=\"20200101\"", "a@b", "file", Some("expired")),
     case("a@b valid-before=\"20200101Z\"", "a@b", "file", Some("expired")),
     case("a@b valid-before=\"29990101\"", "a@b", "file", None),
+    case("a@b valid-before=\"99991231\"", "a@b", "file", None),
     case("a@b valid-after=\"29990101\"", "a@b", "file", Some("expired")),
     case("a@b valid-after=\"202001011530\",valid-before=\"29990101153000\"", "a@b", "file", None),
     case("a@b NAMESPACES=\"file\",valid-after=\"20200101\"", "a@b", "file", None),
@@ -164,6 +165,16 @@ fn both_read_a_list_of_allowed_signers_alike() {
             Some(problem) => ours.exits(1).says(&format!("file: {problem}")),
         };
     }
+    // Somebody else's key beside a principal would make the principal mean nothing.
+    let both = ["--allowed-signers", "allowed", "--principal", "a@b", "--public-key", "key.pub"];
+    home.run(["verify", "file"].iter().chain(&both)).exits(2).complains("cannot be used with");
+    // A list of many principals.
+    let many: Vec<_> = (0..500).map(|number| format!("{number}@b")).collect();
+    let line = format!("{},a@b", many.join(","));
+    allow(&home, &[(&*line, "key.pub")]);
+    signed_by_them(&home, "key", "file");
+    they_verify(&home, "a@b", "file").exits(0);
+    home.run(["verify", "file", "--allowed-signers", "allowed", "--principal", "a@b"]).exits(0);
     // The namespace of the signature is not the one that is expected.
     signed_by_them(&home, "key", "git");
     allow(&home, &[("a@b", "key.pub")]);

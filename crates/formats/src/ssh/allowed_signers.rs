@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use jiff::Timestamp;
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 
@@ -401,8 +402,13 @@ pub fn parse_time(text: &str) -> Result<i64, FormatError> {
     };
     let date = Date::new(number(0, 4)?, small(4)?, small(6)?).map_err(|_| invalid())?;
     let time = Time::new(small(8)?, small(10)?, small(12)?, 0).map_err(|_| invalid())?;
-    let moment = DateTime::from_parts(date, time).to_zoned(zone).map_err(|_| invalid())?;
-    Ok(moment.timestamp().as_second())
+    let moment = match DateTime::from_parts(date, time).to_zoned(zone) {
+        Ok(moment) => moment.timestamp(),
+        // People write 99991231 for ever, and the crate ends a day earlier.
+        Err(_) if date.year() == 9999 => Timestamp::MAX,
+        Err(_) => return Err(invalid()),
+    };
+    Ok(moment.as_second())
 }
 
 #[cfg(test)]
@@ -416,6 +422,9 @@ mod tests {
         assert_eq!(parse_time("19700102Z").unwrap(), 86_400);
         assert_eq!(parse_time("197001010001Z").unwrap(), 60);
         assert_eq!(parse_time("19700101000001Z").unwrap(), 1);
+        for text in ["99991230Z", "99991231Z", "99991231235959Z", "99991231"] {
+            assert!(parse_time(text).expect(text) > 253_000_000_000, "{text}");
+        }
         for text in ["", "Z", "1970", "19701301Z", "19700230Z", "197001010060Z", "1970010100000", "+9700101Z"]
         {
             assert!(parse_time(text).is_err(), "{text}");

@@ -8,12 +8,14 @@ mod allowed_signers;
 mod certificate;
 mod key;
 mod krl;
+mod login;
 mod patterns;
 mod revoked;
 
 pub use self::allowed_signers::{AllowedSigners, Refusal, parse_time};
 pub use self::certificate::NewSshCertificate;
 pub use self::key::{SshCertificate, SshKey, SshSigner, rsa_signature_blob, signature_blob};
+pub use self::login::is_login_request;
 pub use self::patterns::MAX_PRINCIPAL_LEN;
 pub use self::revoked::RevokedKeys;
 

@@ -17,8 +17,8 @@ impl PatternList {
         if text.split(',').any(|pattern| pattern.trim_start_matches('!').is_empty()) {
             return Err(FormatError::new("a list of patterns has an empty one"));
         }
-        if text.len() > MAX_PRINCIPAL_LEN {
-            return Err(FormatError::new(format!("patterns have more than {MAX_PRINCIPAL_LEN} bytes")));
+        if text.split(',').any(|pattern| pattern.len() > MAX_PRINCIPAL_LEN) {
+            return Err(FormatError::new(format!("a pattern has more than {MAX_PRINCIPAL_LEN} bytes")));
         }
         Ok(Self { text: text.to_owned() })
     }
@@ -93,6 +93,10 @@ mod tests {
             assert_eq!(matches(patterns, name), expected, "{patterns} {name}");
         }
         assert!(PatternList::parse("a,,b").is_err() && PatternList::parse("!").is_err());
+        // A list may be long, and none of its patterns.
+        let long = "a".repeat(MAX_PRINCIPAL_LEN);
+        assert!(matches(&format!("{long},{long},b"), "b"));
+        assert!(PatternList::parse(&format!("b,{long}a")).is_err());
         // Many stars take no more than the product of the lengths.
         assert!(!matches(&"*a".repeat(500), &"a".repeat(499)));
     }

@@ -44,20 +44,21 @@ pub struct CertificateChain {
 }
 
 impl CertificateChain {
-    /// Reads certificates in PEM. Those that an authority issued to itself are trusted. The others
-    /// help to find a way to one of these.
+    /// Reads certificates in PEM, with any text between them. Those that an authority issued to
+    /// itself are trusted. The others help to find a way to one of these.
     ///
     /// # Errors
     /// One of them is malformed, or none is self-issued.
     pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
         provider::install();
-        let malformed = |_| FormatError::new("it is not a list of certificates in PEM");
-        let certificates = Certificate::load_pem_chain(bytes).map_err(malformed)?;
+        let malformed = || FormatError::new("it is not a list of certificates in PEM");
+        let certificates = Certificate::load_pem_chain(&without_text(bytes)).ok();
+        let certificates = certificates.filter(|found| !found.is_empty()).ok_or_else(malformed)?;
         let mut chain = Self { anchors: Vec::new(), intermediates: Vec::new() };
         for certificate in certificates {
             let tbs = certificate.tbs_certificate();
             let is_root = tbs.subject() == tbs.issuer();
-            let der = CertificateDer::from(certificate.to_der().map_err(malformed)?);
+            let der = CertificateDer::from(certificate.to_der().map_err(|_| malformed())?);
             if !is_root {
                 chain.intermediates.push(der);
                 continue;
@@ -131,6 +132,20 @@ impl CertificateChain {
         );
         path.map(|_| ()).map_err(|_| refused())
     }
+}
+
+/// The certificates of a file in PEM, without the text that programs write between them (RFC 7468,
+/// section 2).
+fn without_text(bytes: &[u8]) -> Vec<u8> {
+    let mut is_inside = false;
+    let is_kept = |line: &&[u8]| {
+        let is_begin = line.trim_ascii_end() == b"-----BEGIN CERTIFICATE-----";
+        let is_end = line.trim_ascii_end() == b"-----END CERTIFICATE-----";
+        let is_kept = is_inside || is_begin;
+        is_inside = is_kept && !is_end;
+        is_kept
+    };
+    bytes.split_inclusive(|byte| *byte == b'\n').filter(is_kept).collect::<Vec<_>>().concat()
 }
 
 /// Refuses a certificate that is not for signatures.

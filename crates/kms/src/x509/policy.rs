@@ -199,7 +199,10 @@ impl X509Authority {
                 self.dns_names.iter().any(|pattern| matches(&pattern.to_ascii_lowercase(), name))
             }
             AlternativeName::Email(address) => is_in(&self.email_addresses, address),
-            AlternativeName::Uri(uri) => is_in(&self.uris, uri),
+            AlternativeName::Uri(uri) => self
+                .uris
+                .iter()
+                .any(|pattern| pattern == uri || matches(pattern, uri) && !leads_elsewhere(uri)),
             AlternativeName::Ip(address) => {
                 let mut networks = self.ip_addresses.iter().filter_map(|text| Network::parse(text));
                 networks.any(|network| network.has(*address))
@@ -222,6 +225,13 @@ fn matches(pattern: &str, name: &str) -> bool {
         (None, Some(start)) => name.starts_with(start) && name.len() > start.len(),
         (None, None) => pattern == name,
     }
+}
+
+/// Whether a URI has parts `.` or `..`, also encoded: a program that resolves them (RFC 3986,
+/// section 5.2.4) takes it for another one, whose beginning may be none of a pattern.
+fn leads_elsewhere(uri: &str) -> bool {
+    let uri = uri.to_ascii_lowercase().replace("%2e", ".").replace("%2f", "/").replace("%5c", "/");
+    uri.split(['/', '\\']).any(|part| [".", ".."].contains(&part))
 }
 
 /// The SubjectPublicKeyInfo of a key in DER. None if this build cannot write it: then no
@@ -524,6 +534,23 @@ mod tests {
             let mut policy = policy();
             change(&mut policy);
             assert_eq!(policy.check().unwrap_err().code, Code::InvalidArgument, "{place}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_of_uris_has_none_that_leads_elsewhere() {
+        let mut policy = policy();
+        policy.uris = vec!["spiffe://example.org/web/*".to_owned(), "https://example.org/a/../b".to_owned()];
+        let permits = |uri: &str| policy.permits_name(&AlternativeName::Uri(uri.to_owned()));
+        for uri in
+            ["spiffe://example.org/web/a", "spiffe://example.org/web/..a/.b", "https://example.org/a/../b"]
+        {
+            assert!(permits(uri), "{uri}");
+        }
+        for end in
+            ["../db", "a/../../db", "..", "./a", "%2e%2E/db", "a/.%2e/b", "..%2Fdb", "..\\db", "a%5C..%5cb"]
+        {
+            assert!(!permits(&format!("spiffe://example.org/web/{end}")), "{end}");
         }
     }
 

@@ -335,11 +335,11 @@ pub(crate) struct ThresholdSignArgs {
 
 /// Look at what is to be signed, and approve it
 ///
-/// bulla shows the file, its size and digest, and who has approved already. It reads your own copy
-/// of the file, beside REQUEST or named by --file, and refuses if its content is another one. Then
-/// it asks you, adds your approval to REQUEST, and says where to send it. If more approvals are
-/// needed first, leave the command running and name the file that comes back: see `bulla threshold
-/// sign`.
+/// bulla shows the file, its size, the digest that is signed, and who has approved already. It
+/// reads your own copy of the file, beside REQUEST or named by --file, and refuses if its content
+/// is another one. Then it asks you, adds your approval to REQUEST, and says where to send it. If
+/// more approvals are needed first, leave the command running and name the file that comes back:
+/// see `bulla threshold sign`.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

@@ -19,7 +19,7 @@ pub(super) struct Job {
     /// The name of the file, for people: no signature covers it.
     pub(super) file: String,
     pub(super) size: u64,
-    /// BLAKE3.
+    /// BLAKE3. Only a signature of bulla's own covers it: see [`Job::signed_digest`].
     pub(super) digest: String,
     #[serde(flatten)]
     pub(super) form: SignatureForm,
@@ -139,6 +139,20 @@ impl Job {
 
     pub(super) fn to_text(&self) -> String {
         serde_json::to_string(self).expect("plain structures serialize")
+    }
+
+    /// The digest of the file that the signature covers: its name, and the digest in hexadecimal.
+    /// The requester may have written another digest beside it.
+    pub(super) fn signed_digest(&self) -> (&'static str, String) {
+        let hex = |covered: &str| -> String {
+            let bytes = Base64::decode_vec(covered).unwrap_or_default();
+            bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+        };
+        match &self.form {
+            SignatureForm::Bulla { .. } => ("BLAKE3", self.digest.clone()),
+            SignatureForm::Minisign { covered, .. } => ("BLAKE2b", hex(covered)),
+            SignatureForm::Ssh { covered, .. } => ("SHA-512", hex(covered)),
+        }
     }
 
     /// Refuses a copy of the file whose content is another one.

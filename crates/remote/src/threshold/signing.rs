@@ -155,7 +155,8 @@ fn show(session: &SigningSession, job: &Job) {
     note_line(&format!("{} asks {} to sign", session.requester(), session.share().group().name()));
     line("file", &escape_text(&job.file));
     line("size", &format!("{} bytes", job.size));
-    line("BLAKE3", &job.digest);
+    let (function, digest) = job.signed_digest();
+    line(function, &digest);
     line("format", job.form.name());
     match &job.form {
         SignatureForm::Bulla { comment } | SignatureForm::Minisign { comment, .. }

@@ -3,6 +3,7 @@
 //! The agent does not add, remove or constrain keys: the answer to such a request is a failure, as
 //! the protocol asks for requests that an agent does not know.
 
+use bulla_formats::ssh::is_login_request;
 use bulla_kms::prehash::HashFunction;
 use ssh_encoding::{Decode as _, Encode as _};
 use zeroize::Zeroizing;
@@ -86,12 +87,6 @@ impl Request {
 
 /// What the bytes of a signature by `ssh-keygen -Y sign` begin with (OpenSSH's `PROTOCOL.sshsig`).
 const SIGNATURE_MAGIC: &[u8] = b"SSHSIG";
-/// `SSH_MSG_USERAUTH_REQUEST` (RFC 4252, section 5).
-const LOGIN: u8 = 50;
-const LOGIN_METHOD: &[u8] = b"publickey";
-/// The method that also names the server's key (OpenSSH's `PROTOCOL`, section 1.8).
-const BOUND_LOGIN_METHOD: &[u8] = b"publickey-hostbound-v00@openssh.com";
-
 /// What `ssh` or `ssh-keygen -Y sign` sign: the request of a login, or the bytes of a signature
 /// with a namespace. None for all other data. Nothing else passes for one of these, and they pass
 /// for nothing else. So a server to which the agent is forwarded gets no signature of another
@@ -100,7 +95,7 @@ pub(super) fn signed_by_openssh(data: &[u8]) -> Option<Signed> {
     if data.starts_with(SIGNATURE_MAGIC) {
         return Some(Signed::Content);
     }
-    is_login(data).unwrap_or(false).then_some(Signed::Login)
+    is_login_request(data).then_some(Signed::Login)
 }
 
 /// What OpenSSH signs.
@@ -110,25 +105,6 @@ pub(super) enum Signed {
     Login,
     /// A file, a commit or a tag.
     Content,
-}
-
-/// The signed data of a login (RFC 4252, section 7). None if it ends too early.
-fn is_login(mut data: &[u8]) -> Option<bool> {
-    let reader = &mut data;
-    let session = Vec::<u8>::decode(reader).ok()?;
-    let kind = u8::decode(reader).ok()?;
-    let mut field = || Vec::<u8>::decode(reader).ok();
-    let (_user, service, method) = (field()?, field()?, field()?);
-    let has_signature = u8::decode(reader).ok()?;
-    let mut field = || Vec::<u8>::decode(reader).ok();
-    let (_algorithm, _key) = (field()?, field()?);
-    if method == BOUND_LOGIN_METHOD {
-        field()?;
-    }
-    let is_method = method == LOGIN_METHOD || method == BOUND_LOGIN_METHOD;
-    let is_session = (16..=64).contains(&session.len());
-    let is_request = (kind, has_signature, &service[..]) == (LOGIN, 1, b"ssh-connection");
-    Some(is_session && is_request && is_method && data.is_empty())
 }
 
 /// A key in an answer.
@@ -233,6 +209,10 @@ mod tests {
             assert_eq!(Request::parse(&bind(&[1])[..len]), None, "{len}");
         }
     }
+
+    const LOGIN: u8 = 50;
+    const LOGIN_METHOD: &[u8] = b"publickey";
+    const BOUND_LOGIN_METHOD: &[u8] = b"publickey-hostbound-v00@openssh.com";
 
     /// The data that a login signs, with this method and these last fields.
     fn login(method: &[u8], last: &[&[u8]]) -> Vec<u8> {

@@ -68,7 +68,8 @@ impl ListSignature {
                 self.verify_bulla(file, list, &content)
             }
             AnySignature::Foreign(file) => {
-                foreign::verify(file, &self.trust, |coverage| cover(coverage, &content))
+                let name = list.and_then(|list| list.file_name()).filter(|_| !self.any_name);
+                foreign::verify(file, &self.trust, name, |coverage| cover(coverage, &content))
             }
         };
         Ok(match verified {
