@@ -279,8 +279,8 @@ pub(crate) fn fuzz(message: &[u8]) {
     policy.extensions.clone_from(&certificate.extensions);
     policy.critical_options.clone_from(&certificate.critical_options);
     let is_named = !policy.principals.is_empty() && certificate.valid_before > certificate.valid_after;
-    // In a policy, an asterisk at the beginning of a name stands for any characters, and no name has
-    // a comma.
+    // In a policy, an asterisk at the beginning of a name stands for any characters. No name has a
+    // comma.
     let is_plain = !policy.principals.iter().any(|name| name.starts_with('*') || name.contains(','));
     assert!(!is_plain || policy.permit(message, now).is_ok() == is_named, "{summary}");
     let lists: [fn(&mut SshAuthority) -> &mut Vec<String>; 3] = [
