@@ -193,6 +193,10 @@ impl Keystore {
         }
         let content = if prefix.is_some() { SignedContent::Statement } else { SignedContent::Callers };
         check_version(loaded, &id, content, now)?;
+        let is_use = prefix != Some(reserved::ATTESTATION);
+        if is_use {
+            check_age(loaded, &id, now)?;
+        }
         let statement;
         let used = match prefix {
             None => {
@@ -227,7 +231,8 @@ impl Keystore {
             }
         };
         self.check_approval(&loaded.record, &id, used)?;
-        let max_uses = loaded.record.use_limit().map(|limit| limit.max_uses);
+        let limit = loaded.record.use_limit().filter(|_| is_use);
+        let max_uses = limit.map(|limit| limit.max_uses);
         Ok(PermittedContribution { max_uses, rule: loaded.record.approval.clone(), successor: None })
     }
 
@@ -277,21 +282,28 @@ impl Keystore {
     }
 }
 
-/// An error unless this version signs now.
+/// An error unless this version signs now, at any age.
 fn check_version(key: &LoadedKey, id: &KeyVersionId, content: SignedContent, now: Timestamp) -> Result<()> {
+    let latest = key.record.latest_number().get();
+    let was_latest = id.version() + 1 == latest && before(now)? < key.record.latest_version().created;
+    if id.version() == latest || was_latest { Ok(()) } else { check_older(key, id, content) }
+}
+
+/// An error if the key should have been rotated before this use of its latest version.
+fn check_age(key: &LoadedKey, id: &KeyVersionId, now: Timestamp) -> Result<()> {
     let (record, latest) = (&key.record, key.record.latest_version());
-    let before = |time: Timestamp| Timestamp::from_unix_millis(time.unix_millis().saturating_sub(MAX_DELAY));
-    if id.version() == record.latest_number().get() {
-        if !record.rotation.is_too_old(latest.created, || before(now))? {
-            return Ok(());
-        }
-        let message = format!("{id} is older than the key's rotation policy permits: rotate the key");
-        return Err(KmsError::new(Code::NotLatestVersion, message));
-    }
-    if id.version() + 1 == record.latest_number().get() && before(now)? < latest.created {
+    if id.version() != record.latest_number().get()
+        || !record.rotation.is_too_old(latest.created, || before(now))?
+    {
         return Ok(());
     }
-    check_older(key, id, content)
+    let message = format!("{id} is older than the key's rotation policy permits: rotate the key");
+    Err(KmsError::new(Code::NotLatestVersion, message))
+}
+
+/// The earliest time at which a signature that arrives now was begun.
+fn before(now: Timestamp) -> Result<Timestamp> {
+    Timestamp::from_unix_millis(now.unix_millis().saturating_sub(MAX_DELAY))
 }
 
 /// The later version about which this keystore would make the same statement.

@@ -222,8 +222,12 @@ impl Keystore {
     /// using it changes nothing.
     fn one_signature(&self, key: KeyRef<'_>, used: KeyUse<'_>) -> Result<OneSignature<'_>> {
         check_usage(key.key_id().algorithm(), KeyUsage::Signature)?;
-        let (id, loaded) = self.version_for_one_use(key, SignedContent::Statement, used)?;
-        let public_key = loaded.version(&id)?.public_key_of(key.key_id())?.clone();
+        self.signature_of(self.version_for_one_use(key, SignedContent::Statement, used)?)
+    }
+
+    /// The right to make one signature with a version that signs.
+    fn signature_of(&self, (id, loaded): (KeyVersionId, Arc<LoadedKey>)) -> Result<OneSignature<'_>> {
+        let public_key = loaded.version(&id)?.public_key_of(id.key_id())?.clone();
         Ok(OneSignature { keystore: self, id, loaded, public_key })
     }
 
@@ -364,7 +368,9 @@ impl Keystore {
         Ok(SignedTime { time, signature })
     }
 
-    /// A key's attestation, signed by its latest version.
+    /// A key's attestation, signed by its latest version. That is no use of the key: no rotation
+    /// policy counts it, and a version makes it at any age. Whoever may read a key may ask for it as
+    /// often as they like, and must not rotate the key by that.
     ///
     /// ```
     /// use bulla_kms::{Algorithm, Keystore, NewKey};
@@ -383,7 +389,10 @@ impl Keystore {
         self.observed(Subject::key(AuditOperation::Attest, key_id), || {
             check_purpose(key_id.into())?;
             self.check_lease()?;
-            let signing = self.one_signature(KeyRef::Key(key_id), KeyUse::Free)?;
+            check_usage(key_id.algorithm(), KeyUsage::Signature)?;
+            let latest =
+                self.version_that_signs(KeyRef::Key(key_id), SignedContent::Statement, KeyUse::Free)?;
+            let signing = self.signature_of(latest)?;
             let mut attestation = Attestation::from(&signing.loaded.record);
             self.add_shares(&self.index.load(), &mut attestation);
             let signature = signing.sign(&attestation.signed_bytes())?;

@@ -206,6 +206,9 @@ fn an_older_version_a_key_of_tokens_and_one_of_jwts_contribute_as_they_sign() {
     let limited = new_key("files").rotation(RotationPolicy::default().max_uses(NonZeroU64::new(7)));
     let limited = keystore.create_key(limited).unwrap();
     assert_eq!(contribute(&keystore, &limited, MESSAGE), Ok(Some(7)));
+    // An attestation is no use of the key.
+    let attestation = keystore.attest(limited.key_id()).unwrap().signed_bytes();
+    assert_eq!(contribute(&keystore, &limited, &attestation), Ok(None));
 
     let tokens = keystore.create_key(new_key(TOKEN_ROOT_PURPOSE)).unwrap();
     assert_eq!(contribute(&keystore, &tokens, MESSAGE), Err(Code::KeyUsageMismatch));

@@ -221,6 +221,33 @@ fn no_version_makes_more_signatures_than_its_policy_allows() {
     }
 }
 
+/// Whoever may read a key may have it attested.
+#[test]
+fn an_attestation_is_no_use_of_a_key_and_rotates_it_neither_by_number_nor_by_age() {
+    let (keystore, key) = keystore_with_key();
+    let by_uses = RotationPolicy::default().max_uses(NonZeroU64::new(2));
+    let policy = by_uses.max_age_seconds(NonZeroU64::new(1));
+    keystore.update(&key, None, &KeyChange::Rotation(policy)).unwrap();
+    let attest = || keystore.attest_signed(&key).unwrap();
+    for _ in 0..5 {
+        assert_eq!(attest().signature.key.version(), 1);
+    }
+    let created = attest().attestation.versions[0].created;
+    while Timestamp::now().unwrap().unix_millis() <= created.unix_millis() + 1000 {
+        std::thread::yield_now();
+    }
+    let old = attest();
+    assert!(old.verify().is_valid());
+    assert_eq!((old.signature.key.version(), old.attestation.versions.len()), (1, 1));
+    // Both uses of the version are left.
+    keystore.update(&key, None, &KeyChange::Rotation(by_uses)).unwrap();
+    let signed = [(); 3].map(|()| {
+        attest();
+        keystore.sign(&key, MESSAGE).unwrap().key.version()
+    });
+    assert_eq!(signed, [1, 1, 2]);
+}
+
 #[test]
 fn a_version_that_is_too_old_is_replaced_before_the_next_signature() {
     let (keystore, key) = keystore_with_key();

@@ -106,7 +106,7 @@ struct AttestedVersion {
 
 /// Attest a key: its latest version signs everything about it.
 ///
-/// The signature counts as one of the key's uses. A key that signs tokens attests nothing.
+/// It is no use of the key: no rotation policy counts it. A key that signs tokens attests nothing.
 #[utoipa::path(post, path = "/api/v1/keys/{key}/attest", tag = "keys",
     params(("key" = String, Path, description = KEY_DOC)), extensions(("x-permission" = json!("read"))),
     responses((status = 200, description = "The attestation", body = SignedAttestation), (status = "default", body = ErrorBody)))]
