@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::http::{Method, Uri};
 use axum::middleware::from_fn_with_state;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use utoipa::OpenApi;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
@@ -14,7 +14,7 @@ use crate::api;
 use crate::cluster::require_revision;
 use crate::error::{ApiError, ApiErrorCode};
 use crate::service::Worker;
-use crate::transit::{self, VaultError};
+use crate::transit::{self, ErrorForm};
 use crate::ui;
 
 /// The head of the description.
@@ -67,29 +67,13 @@ pub fn openapi() -> String {
 }
 
 async fn endpoint_not_found(uri: Uri) -> Response {
-    answer(
-        &uri,
-        ApiError::new(ApiErrorCode::EndpointNotFound, format!("there is no endpoint {}", uri.path())),
-    )
+    let message = format!("there is no endpoint {}", uri.path());
+    ErrorForm::at(uri.path()).response(ApiError::new(ApiErrorCode::EndpointNotFound, message))
 }
 
 async fn method_not_allowed(method: Method, uri: Uri) -> Response {
-    answer(
-        &uri,
-        ApiError::new(
-            ApiErrorCode::MethodNotAllowed,
-            format!("{} does not take the method {method}", uri.path()),
-        ),
-    )
-}
-
-/// An error in the form that callers of the path know.
-fn answer(uri: &Uri, error: ApiError) -> Response {
-    if uri.path().starts_with(transit::PREFIX) {
-        VaultError::from(error).into_response()
-    } else {
-        error.into_response()
-    }
+    let message = format!("{} does not take the method {method}", uri.path());
+    ErrorForm::at(uri.path()).response(ApiError::new(ApiErrorCode::MethodNotAllowed, message))
 }
 
 #[cfg(test)]

@@ -12,4 +12,4 @@ pub(crate) use self::quota::{BodyCount, TenantQuota, TenantQuotas};
 pub use self::quota::{ByteRate, QuotaConfig};
 pub use self::rate_limit::RequestRate;
 pub(crate) use self::rate_limit::{NodeCount, RateLimiter, TokenRateLimiters};
-pub(crate) use self::session::{CredentialDigest, Epoch, Session, SessionCache};
+pub(crate) use self::session::{CredentialDigest, CurrentEpoch, Epoch, Session, SessionCache};

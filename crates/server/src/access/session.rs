@@ -1,6 +1,7 @@
 //! Callers whose credentials were verified, and the cache of their sessions.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bulla_kms::audit_log::Actor;
@@ -122,9 +123,41 @@ impl Session {
     }
 }
 
-/// A number that grows whenever a cached verdict may be wrong: a token was revoked, or a root
-/// key changed.
-pub(crate) type Epoch = u64;
+/// When a credential was verified. Two numbers are in it: one grows whenever any verdict may be
+/// wrong, because a root key changed for example, and one with the list of revoked tokens. The
+/// holder of a token can revoke as many as it likes, and nobody else's is verified again for that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Epoch(u64);
+
+impl Epoch {
+    const REVOCATION: u64 = 1;
+    const ANY_VERDICT: u64 = 1 << 32;
+
+    /// The number that grows whenever any verdict may be wrong.
+    fn of_verdicts(self) -> u64 {
+        self.0 / Self::ANY_VERDICT
+    }
+}
+
+/// The epoch that counts now.
+#[derive(Debug, Default)]
+pub(crate) struct CurrentEpoch(AtomicU64);
+
+impl CurrentEpoch {
+    pub(crate) fn get(&self) -> Epoch {
+        Epoch(self.0.load(Ordering::Acquire))
+    }
+
+    /// Any verdict of before may be wrong.
+    pub(crate) fn forget_verdicts(&self) {
+        self.0.fetch_add(Epoch::ANY_VERDICT, Ordering::Release);
+    }
+
+    /// The list of revoked tokens has changed.
+    pub(crate) fn look_at_revocations(&self) {
+        self.0.fetch_add(Epoch::REVOCATION, Ordering::Release);
+    }
+}
 
 /// The digest of a credential. Credentials themselves are not kept, and a lookup compares no secret
 /// byte by byte.
@@ -133,26 +166,55 @@ pub(crate) type CredentialDigest = [u8; 32];
 /// The most sessions that are cached. A caller with more valid tokens only makes the service
 /// verify them again.
 const MAX_SESSIONS: usize = 65_536;
-/// The most bytes that they take, about: as much as so many tokens that name a few policies or no
-/// key.
+/// The most bytes that they take, about, and once more those of all threads together: as much as so
+/// many tokens that name a few policies or no key.
 const MAX_SESSION_BYTES: usize = 64 << 20;
 
-/// Sessions by the digest of their credential, all of one epoch.
-#[derive(Debug, Default)]
-pub(crate) struct SessionCache(Mutex<CachedSessions>);
+/// Sessions by the digest of their credential, all of one epoch of verdicts.
+#[derive(Debug)]
+pub(crate) struct SessionCache {
+    cached: Mutex<CachedSessions>,
+    most_bytes: usize,
+}
 
 #[derive(Debug, Default)]
 struct CachedSessions {
     epoch: Epoch,
     /// About how many bytes the sessions take.
     bytes: usize,
-    sessions: HashMap<CredentialDigest, Arc<Session>>,
+    sessions: HashMap<CredentialDigest, CachedSession>,
+}
+
+#[derive(Debug)]
+struct CachedSession {
+    session: Arc<Session>,
+    /// When it was last known not to be revoked.
+    epoch: Epoch,
 }
 
 impl SessionCache {
-    pub(crate) fn get(&self, digest: &CredentialDigest, epoch: Epoch) -> Option<Arc<Session>> {
-        let cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if cached.epoch == epoch { cached.sessions.get(digest).cloned() } else { None }
+    /// One of so many caches, which together take as much memory as a single one may.
+    pub(crate) fn one_of(caches: usize) -> Self {
+        Self { cached: Mutex::default(), most_bytes: MAX_SESSION_BYTES / caches.max(1) }
+    }
+
+    /// The session of a credential, if it still counts. `is_revoked` is asked whether one was
+    /// revoked, if any was since.
+    pub(crate) fn get(
+        &self,
+        digest: &CredentialDigest,
+        epoch: Epoch,
+        is_revoked: impl FnOnce(&Session) -> bool,
+    ) -> Option<Arc<Session>> {
+        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = cached.sessions.get_mut(digest)?;
+        if known.epoch != epoch {
+            if known.epoch.of_verdicts() != epoch.of_verdicts() || is_revoked(&known.session) {
+                return None;
+            }
+            known.epoch = epoch;
+        }
+        Some(Arc::clone(&known.session))
     }
 
     /// Remembers a session that was verified in `epoch`, unless another thread did meanwhile, and
@@ -168,20 +230,21 @@ impl SessionCache {
         epoch: Epoch,
         session: Arc<Session>,
     ) -> Arc<Session> {
-        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if cached.epoch > epoch {
+        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        let (of_cache, of_session) = (cached.epoch.of_verdicts(), epoch.of_verdicts());
+        if of_cache > of_session {
             return session;
         }
-        if let Some(known) = cached.sessions.get(&digest).filter(|_| cached.epoch == epoch) {
-            return Arc::clone(known);
+        if let Some(known) = cached.sessions.get(&digest).filter(|_| of_cache == of_session) {
+            return Arc::clone(&known.session);
         }
         let size = session.size();
-        let is_full = cached.sessions.len() >= MAX_SESSIONS || cached.bytes + size > MAX_SESSION_BYTES;
-        if cached.epoch < epoch || is_full {
+        let is_full = cached.sessions.len() >= MAX_SESSIONS || cached.bytes + size > self.most_bytes;
+        if of_cache < of_session || is_full {
             *cached = CachedSessions { epoch, ..CachedSessions::default() };
         }
         cached.bytes += size;
-        cached.sessions.insert(digest, Arc::clone(&session));
+        cached.sessions.insert(digest, CachedSession { session: Arc::clone(&session), epoch });
         session
     }
 }
@@ -214,32 +277,60 @@ mod tests {
 
     #[test]
     fn a_session_is_remembered_for_its_epoch_and_not_beyond() {
-        let sessions = SessionCache::default();
-        assert!(sessions.get(&[1; 32], 0).is_none());
-        let kept = sessions.insert([1; 32], 0, session());
-        assert!(Arc::ptr_eq(&kept, &sessions.get(&[1; 32], 0).unwrap()));
+        let (sessions, current) = (SessionCache::one_of(1), CurrentEpoch::default());
+        let get = |number: u8, epoch| sessions.get(&[number; 32], epoch, |_| panic!("nothing was revoked"));
+        let first = current.get();
+        assert!(get(1, first).is_none());
+        let kept = sessions.insert([1; 32], first, session());
+        assert!(Arc::ptr_eq(&kept, &get(1, first).unwrap()));
         assert!(
-            Arc::ptr_eq(&kept, &sessions.insert([1; 32], 0, session())),
+            Arc::ptr_eq(&kept, &sessions.insert([1; 32], first, session())),
             "the first one counts the requests"
         );
-        assert!(sessions.get(&[2; 32], 0).is_none());
-        assert!(sessions.get(&[1; 32], 1).is_none());
-        sessions.insert([2; 32], 1, session());
-        assert!(sessions.get(&[1; 32], 1).is_none() && sessions.get(&[2; 32], 1).is_some());
-        // It was verified before the revocation, and must not be cached after it.
-        sessions.insert([3; 32], 0, session());
-        assert!(sessions.get(&[3; 32], 0).is_none() && sessions.get(&[3; 32], 1).is_none());
+        assert!(get(2, first).is_none());
+        current.forget_verdicts();
+        let second = current.get();
+        assert!(get(1, second).is_none());
+        sessions.insert([2; 32], second, session());
+        assert!(get(1, second).is_none() && get(2, second).is_some());
+        // It was verified before the change, and must not be cached after it.
+        sessions.insert([3; 32], first, session());
+        assert!(get(3, first).is_none() && get(3, second).is_none());
+    }
+
+    #[test]
+    fn a_revocation_ends_the_sessions_that_it_names_and_keeps_the_others() {
+        let (sessions, current) = (SessionCache::one_of(1), CurrentEpoch::default());
+        let of = |id: &str| Session { revocation_ids: vec![id.to_owned()], ..session() };
+        let [good, bad] = [[1; 32], [2; 32]];
+        let before = current.get();
+        let kept = sessions.insert(good, before, of("good"));
+        sessions.insert(bad, before, of("bad"));
+        current.look_at_revocations();
+        let is_revoked = |session: &Session| session.revocation_ids == ["bad"];
+        for _ in 0..2 {
+            assert!(Arc::ptr_eq(&kept, &sessions.get(&good, current.get(), is_revoked).unwrap()));
+            assert!(sessions.get(&bad, current.get(), is_revoked).is_none());
+        }
+        // Verified before a revocation, and remembered after it: it is looked at again.
+        let late = [3; 32];
+        sessions.insert(late, before, of("bad"));
+        assert!(sessions.get(&late, current.get(), is_revoked).is_none());
+        // Once it was looked at, nobody asks.
+        assert!(sessions.get(&good, current.get(), |_| panic!("it was asked before")).is_some());
+        current.forget_verdicts();
+        assert!(sessions.get(&good, current.get(), is_revoked).is_none());
     }
 
     #[test]
     fn sessions_do_not_grow_without_bound() {
-        let sessions = SessionCache::default();
+        let sessions = SessionCache::one_of(1);
         for number in 0..2 * MAX_SESSIONS as u64 {
             let mut digest = [0; 32];
             digest[..8].copy_from_slice(&number.to_le_bytes());
-            sessions.insert(digest, 0, session());
+            sessions.insert(digest, Epoch::default(), session());
         }
-        assert!(sessions.0.lock().unwrap().sessions.len() <= MAX_SESSIONS);
+        assert!(sessions.cached.lock().unwrap().sessions.len() <= MAX_SESSIONS);
     }
 
     #[test]
@@ -250,14 +341,15 @@ mod tests {
         for (keys, policies) in [(Some(keys), Vec::new()), (None, vec![names])] {
             let mut large = session();
             (large.authority.keys, large.authority.policies) = (keys, policies);
-            let (sessions, most) = (SessionCache::default(), MAX_SESSION_BYTES / large.size());
+            // The caches of two threads have a half each.
+            let (sessions, most) = (SessionCache::one_of(2), MAX_SESSION_BYTES / 2 / large.size());
             assert!(most < MAX_SESSIONS / 20, "it takes more than twenty others");
             for number in 0..2 * most as u64 {
                 let mut digest = [0; 32];
                 digest[..8].copy_from_slice(&number.to_le_bytes());
-                sessions.insert(digest, 0, large.at_mount(&"local".parse().unwrap()));
+                sessions.insert(digest, Epoch::default(), large.at_mount(&"local".parse().unwrap()));
             }
-            let remembered = sessions.0.lock().unwrap().sessions.len();
+            let remembered = sessions.cached.lock().unwrap().sessions.len();
             assert!((1..=most).contains(&remembered), "{remembered} of {most}");
         }
     }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 
 use super::node::{ClusterNode, Freshness};
 use crate::error::{ApiError, Result};
-use crate::transit::{self, VaultError};
+use crate::transit::ErrorForm;
 
 /// In a request: the revision that the node must have.
 const MIN_REVISION: HeaderName = HeaderName::from_static("bulla-min-revision");
@@ -28,12 +28,12 @@ pub(crate) async fn require_revision(
     let min_revision = match min_revision(request.headers()) {
         Ok(None) if request.method().is_safe() => return next.run(request).await,
         Ok(min_revision) => min_revision,
-        Err(error) => return refused(&request, error),
+        Err(error) => return ErrorForm::at(request.uri().path()).response(error),
     };
     if let Some(revision) = min_revision
         && let Err(error) = cluster.wait_for_revision(revision).await
     {
-        return refused(&request, error);
+        return ErrorForm::at(request.uri().path()).response(error);
     }
     let mut response = next.run(request).await;
     if let Some(Freshness { revision, age, .. }) = cluster.freshness() {
@@ -54,13 +54,4 @@ fn min_revision(headers: &HeaderMap) -> Result<Option<u64>> {
     let number = digits.and_then(|text| text.parse().ok());
     let malformed = || ApiError::malformed("Bulla-Min-Revision is the number of an answer's Bulla-Revision");
     number.map(Some).ok_or_else(malformed)
-}
-
-/// An error in the form that callers of the path know.
-fn refused(request: &Request, error: ApiError) -> Response {
-    if request.uri().path().starts_with(transit::PREFIX) {
-        VaultError::from(error).into_response()
-    } else {
-        error.into_response()
-    }
 }

@@ -20,7 +20,8 @@ pub struct LimitsConfig {
     pub max_body_bytes: usize,
     /// The longest head of a request, in bytes.
     pub max_header_bytes: usize,
-    /// The most bytes that the bodies of all requests take together.
+    /// The most bytes that the bodies of all requests take together, and all long answers that
+    /// nobody has taken yet.
     pub max_total_body_bytes: usize,
     /// The most items of a batch, at most 100,000.
     pub max_batch_items: usize,

@@ -5,8 +5,11 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::future::poll_fn;
 use std::marker::PhantomData;
+use std::mem;
 use std::ops::Deref;
+use std::pin::Pin;
 
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
@@ -15,7 +18,6 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use base64_simd::STANDARD;
 use bulla_kms::{Code, KmsError, SecretBytes};
-use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Bytes};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -24,6 +26,7 @@ use tokio::time::timeout;
 use zeroize::Zeroize as _;
 
 use super::caller::{Caller, Peer, quota_of};
+use super::long_body::LongBody;
 use crate::access::BodyCount;
 use crate::error::{ApiError, ApiErrorCode, Result};
 use crate::service::{BodyReservation, Worker};
@@ -66,8 +69,7 @@ pub(super) enum CredentialNeed {
 /// The bytes of a body, which count as long as they are there.
 pub(super) struct BodyContent {
     bytes: Vec<u8>,
-    _counted: BodyReservation,
-    _of_address: Option<BodyReservation>,
+    _counted: CountedBody,
 }
 
 impl AsRef<[u8]> for BodyContent {
@@ -87,32 +89,18 @@ impl BodyContent {
     ) -> Result<Self> {
         let limits = worker.service.limits();
         let whole = timeout(limits.body_timeout(), Self::read_all(parts, body, needs, worker));
-        whole
-            .await
-            .map_err(|_| ApiError::new(ApiErrorCode::BodyTimeout, "the body did not arrive in time"))?
+        let late = |_| ApiError::new(ApiErrorCode::BodyTimeout, "the body did not arrive in time");
+        let whole = whole.await.map_err(late)??;
+        LongBody::leave_thread(parts, whole.bytes.len()).await;
+        Ok(whole)
     }
 
     async fn read_all(parts: &Parts, mut body: Body, needs: CredentialNeed, worker: &Worker) -> Result<Self> {
         let limits = worker.service.limits();
-        let peer = parts.extensions.get::<Peer>();
         let most = match needs {
             CredentialNeed::Verified => limits.max_body_bytes,
             CredentialNeed::None => limits.max_body_bytes.min(MAX_ANONYMOUS_BODY_LEN),
         };
-        let is_anonymous = needs == CredentialNeed::None && peer.is_none_or(|peer| peer.session().is_none());
-        let (mut counted, all) = if is_anonymous {
-            (worker.service.anonymous_bodies.begin(), MAX_ANONYMOUS_BYTES)
-        } else {
-            (worker.service.bodies.begin(), limits.max_total_body_bytes)
-        };
-        // The memory limit does not apply to Unix sockets, so other callers cannot lock operators
-        // out.
-        let is_local = peer.is_some_and(Peer::is_local);
-        let all = if is_local { usize::MAX } else { all };
-        let mut of_address = (is_anonymous && !is_local).then(|| {
-            let address = peer.and_then(|peer| peer.connection.address());
-            worker.service.anonymous_bodies_from(address).begin()
-        });
         let too_large =
             || ApiError::new(ApiErrorCode::BodyTooLarge, format!("the body is longer than {most} bytes"));
         let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
@@ -122,30 +110,83 @@ impl BodyContent {
         let mut quota = BodyCount::new(quota_of(parts));
         // Refused before it arrives, if its length is known.
         quota.add(announced)?;
+        let mut counted = CountedBody::begin(parts, needs, worker);
         let mut bytes = Vec::with_capacity(announced);
-        while let Some(frame) = body.frame().await {
+        let mut is_awaited = false;
+        loop {
+            let frame = poll_fn(|context| {
+                let frame = Pin::new(&mut body).poll_frame(context);
+                // The head stays as long as the body is awaited, and may be the longer one.
+                if frame.is_pending() && !mem::replace(&mut is_awaited, true) {
+                    counted.grow(head_len(parts))?;
+                }
+                frame.map(Ok::<_, ApiError>)
+            });
+            let Some(frame) = frame.await? else { break };
             let frame = frame.map_err(|_| ApiError::malformed("the body ended before its end"))?;
             let Ok(data) = frame.into_data() else { continue };
             if data.len() > most - bytes.len() {
                 return Err(too_large());
             }
-            let fits = counted.grow(data.len(), all)
-                && of_address.as_mut().is_none_or(|own| own.grow(data.len(), MAX_ADDRESS_BYTES));
-            if !fits {
-                let message = "the bodies of all requests take as much memory as they may: try again";
-                return Err(KmsError::new(Code::Busy, message).into());
-            }
+            counted.grow(data.len())?;
             append(&mut bytes, &data);
             if bytes.len() > announced {
                 quota.add(data.len())?;
             }
         }
-        Ok(Self { bytes, _counted: counted, _of_address: of_address })
+        Ok(Self { bytes, _counted: counted })
     }
 
     pub(super) fn wipe(&mut self) {
-        drop(SecretBytes::from(std::mem::take(&mut self.bytes)));
+        drop(SecretBytes::from(mem::take(&mut self.bytes)));
     }
+}
+
+/// The bytes of one request among those of all, and of its address if its caller has shown nothing.
+struct CountedBody {
+    of_all: BodyReservation,
+    most: usize,
+    of_address: Option<BodyReservation>,
+}
+
+impl CountedBody {
+    fn begin(parts: &Parts, needs: CredentialNeed, worker: &Worker) -> Self {
+        let service = &worker.service;
+        let peer = parts.extensions.get::<Peer>();
+        let is_anonymous = needs == CredentialNeed::None && peer.is_none_or(|peer| peer.session().is_none());
+        let (of_all, most) = if is_anonymous {
+            (service.anonymous_bodies.begin(), MAX_ANONYMOUS_BYTES)
+        } else {
+            (service.bodies.begin(), service.limits().max_total_body_bytes)
+        };
+        // The memory limit does not apply to Unix sockets, so other callers cannot lock operators
+        // out.
+        let is_local = peer.is_some_and(Peer::is_local);
+        let most = if is_local { usize::MAX } else { most };
+        let of_address = (is_anonymous && !is_local).then(|| {
+            let address = peer.and_then(|peer| peer.connection.address());
+            service.anonymous_bodies_from(address).begin()
+        });
+        Self { of_all, most, of_address }
+    }
+
+    /// # Errors
+    /// All together would take more memory than they may.
+    fn grow(&mut self, bytes: usize) -> Result<()> {
+        let fits = self.of_all.grow(bytes, self.most)
+            && self.of_address.as_mut().is_none_or(|own| own.grow(bytes, MAX_ADDRESS_BYTES));
+        if fits {
+            return Ok(());
+        }
+        let message = "the bodies of all requests take as much memory as they may: try again";
+        Err(KmsError::new(Code::Busy, message).into())
+    }
+}
+
+/// About how many bytes the head of a request takes.
+fn head_len(parts: &Parts) -> usize {
+    let path = parts.uri.path_and_query().map_or(0, |path| path.as_str().len());
+    path + parts.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum::<usize>()
 }
 
 /// Appends bytes. A vector that moved would leave a copy behind, and the bytes may be secret.
@@ -154,7 +195,7 @@ fn append(bytes: &mut Vec<u8>, more: &[u8]) {
     if length > bytes.capacity() {
         let mut larger = Vec::with_capacity(length.max(2 * bytes.capacity()));
         larger.extend_from_slice(bytes);
-        drop(SecretBytes::from(std::mem::replace(bytes, larger)));
+        drop(SecretBytes::from(mem::replace(bytes, larger)));
     }
     bytes.extend_from_slice(more);
 }

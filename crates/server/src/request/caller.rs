@@ -257,6 +257,11 @@ pub(super) fn quota_of(parts: &Parts) -> Option<Arc<TenantQuota>> {
     parts.extensions.get::<Verified>().and_then(|verified| verified.session.quota.clone())
 }
 
+/// The verified caller of a request; none at an endpoint that needs none.
+pub(super) fn session_of(parts: &Parts) -> Option<Arc<Session>> {
+    parts.extensions.get::<Verified>().map(|verified| Arc::clone(&verified.session))
+}
+
 /// The credential that was verified when the head of a request arrived. The request carries it as
 /// an extension until its body is there.
 #[derive(Clone)]

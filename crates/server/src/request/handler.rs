@@ -15,10 +15,12 @@ use utoipa::openapi::path::Paths;
 use utoipa_axum::PathItemExt as _;
 use utoipa_axum::router::UtoipaMethodRouter;
 
+use super::long_body::LongBody;
 use crate::service::Worker;
+use crate::transit::ErrorForm;
 
 /// What every handler that is a function returns in axum.
-type Answer = Pin<Box<dyn Future<Output = Response> + Send>>;
+pub(crate) type Answer = Pin<Box<dyn Future<Output = Response> + Send>>;
 
 /// A handler whose type is forgotten.
 #[derive(Clone)]
@@ -27,8 +29,11 @@ pub(crate) struct ErasedHandler(Arc<dyn Fn(Request, Worker) -> Answer + Send + S
 impl Handler<(), Worker> for ErasedHandler {
     type Future = Answer;
 
-    fn call(self, request: Request, worker: Worker) -> Answer {
-        (self.0)(request, worker)
+    fn call(self, mut request: Request, worker: Worker) -> Answer {
+        let Some(long) = LongBody::may_come(&mut request) else { return (self.0)(request, worker) };
+        let errors = ErrorForm::at(request.uri().path());
+        let handler = (self.0)(request, Arc::clone(&worker));
+        Box::pin(long.answer(errors, handler, worker))
     }
 }
 

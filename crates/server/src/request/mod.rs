@@ -4,6 +4,7 @@ mod body;
 mod caller;
 mod cross_site;
 pub(crate) mod handler;
+mod long_body;
 mod namespace;
 mod parameters;
 mod under_policies;

@@ -2,6 +2,7 @@
 //!
 //! The access log names the method and the path of a request. It never has a query or a body.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -13,6 +14,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use bulla_kms::{Code, KmsError};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as HttpBody, Bytes, Frame, Incoming, SizeHint};
 use hyper::service::service_fn;
@@ -28,9 +30,12 @@ use super::named_callers::Evidence;
 use super::reload::LiveSettings;
 use crate::access::Session;
 use crate::config::LimitsConfig;
+use crate::error::Result;
 use crate::request::{CallerSlot, CertificateChain, Connection, ConnectionProof, Peer, enter_namespace};
-use crate::service::WorkerState;
+use crate::service::{BodyReservation, Service, WorkerState};
 use crate::traces;
+use crate::transit::ErrorForm;
+use crate::ui::PartOfProgram;
 
 /// The header that names a request, in answers and in the service's log.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -114,6 +119,11 @@ impl ConnectionServer {
     ) {
         let (router, worker, activity) =
             (self.router.clone(), Arc::clone(&self.worker), ConnectionActivity::since(accepted));
+        // As with bodies, callers on the network cannot lock out those on a Unix socket.
+        let most_answers = match origin.evidence {
+            Evidence::User(_) => usize::MAX,
+            Evidence::Nothing | Evidence::Certificate(_) => self.worker.service.limits().max_total_body_bytes,
+        };
         let proving: Arc<dyn Connection> = Arc::new(PeerConnection { live: Arc::clone(&self.live), origin });
         let used = Arc::clone(&activity);
         let service = service_fn(move |request: Request<Incoming>| {
@@ -123,10 +133,11 @@ impl ConnectionServer {
                 (Arc::clone(&proving), entry.as_ref().map(AccessLogEntry::caller_slot));
             request.extensions_mut().insert(Peer { connection, caller_slot });
             let (used, in_use) = (Arc::clone(&used), used.begin());
-            let answer = answer(router.clone(), Arc::clone(&worker), request, entry);
+            let answer = answer(router.clone(), Arc::clone(&worker), request, entry, most_answers);
             async move {
                 let _in_use = in_use;
-                answer.await.map(|response| response.map(|body| TrackedBody::new(body, used)))
+                let (response, counted) = answer.await;
+                Ok::<_, Infallible>(response.map(|body| TrackedBody::new(body, counted, used)))
             }
         });
         let builder = builder(&self.worker.service.limits());
@@ -157,24 +168,54 @@ async fn answer(
     worker: Arc<WorkerState>,
     mut request: Request<Body>,
     entry: Option<AccessLogEntry>,
-) -> Result<Response<Body>, std::convert::Infallible> {
+    most_answers: usize,
+) -> (Response<Body>, Option<BodyReservation>) {
     let start = Instant::now();
     let id = worker.service.next_request_id();
     let span = traces::span(&request, &id);
+    let errors = ErrorForm::at(request.uri().path());
     enter_namespace(&mut request);
-    let answer = router.call(request).instrument(span.clone()).await;
-    answer.map(|mut response| {
-        worker.service.http_metrics.record_answer(worker.number, response.status(), start.elapsed());
-        traces::answered(&span, response.status());
-        if let Some(entry) = entry {
-            entry.end(&id, response.status());
-        }
-        if let Ok(id) = HeaderValue::from_str(&id) {
-            // Some answers have the request id already, because it is also in their body.
-            response.headers_mut().entry(REQUEST_ID).or_insert(id);
-        }
-        response
-    })
+    let Ok(response) = router.call(request).instrument(span.clone()).await;
+    let (mut response, counted) = match count_answer(&worker.service, &response, most_answers) {
+        Ok(counted) => (response, counted),
+        Err(error) => (errors.response(error), None),
+    };
+    worker.service.http_metrics.record_answer(worker.number, response.status(), start.elapsed());
+    traces::answered(&span, response.status());
+    if let Some(entry) = entry {
+        entry.end(&id, response.status());
+    }
+    if let Ok(id) = HeaderValue::from_str(&id) {
+        // Some answers have the request id already, because it is also in their body.
+        response.headers_mut().entry(REQUEST_ID).or_insert(id);
+    }
+    (response, counted)
+}
+
+/// Answers of this length do not count: a connection has few of them.
+const MAX_FREE_ANSWER_LEN: u64 = 16 << 10;
+
+/// Counts a long answer, which is there until its peer has taken it. Nobody knows when that will
+/// be.
+///
+/// # Errors
+/// All that wait for their peers would be longer than `most`, and this one is not the only one.
+fn count_answer(
+    service: &Service,
+    response: &Response<Body>,
+    most: usize,
+) -> Result<Option<BodyReservation>> {
+    let length = response.body().size_hint().lower();
+    if length <= MAX_FREE_ANSWER_LEN || response.extensions().get::<PartOfProgram>().is_some() {
+        return Ok(None);
+    }
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    let mut counted = service.answers_under_way.begin();
+    if counted.grow(length, most.max(length)) {
+        return Ok(Some(counted));
+    }
+    let message = "answers that nobody has taken yet have as much memory as they may: try again";
+    Err(KmsError::new(Code::Busy, message).into())
 }
 
 /// The settings for a connection that begins now.
@@ -252,9 +293,24 @@ impl Drop for ActiveRequest {
 /// could send these.
 const MAX_FRAME_LEN: usize = 16 << 10;
 
+/// The bytes of a long answer. Parts of them, which the HTTP library may keep for longer than the
+/// body, keep the whole, and so it counts until the last of them is gone.
+struct CountedAnswer {
+    bytes: Bytes,
+    _counted: BodyReservation,
+}
+
+impl AsRef<[u8]> for CountedAnswer {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
 /// The body of an answer, which tells how its peer takes it.
 pub(super) struct TrackedBody {
     body: Body,
+    /// What a long answer counts for, until its bytes are there.
+    counted: Option<BodyReservation>,
     /// The part of the last frame that the connection has not taken yet.
     rest: Bytes,
     activity: Arc<ConnectionActivity>,
@@ -263,8 +319,12 @@ pub(super) struct TrackedBody {
 }
 
 impl TrackedBody {
-    pub(super) fn new(body: Body, activity: Arc<ConnectionActivity>) -> Self {
-        Self { body, rest: Bytes::new(), activity, making: None }
+    pub(super) fn new(
+        body: Body,
+        counted: Option<BodyReservation>,
+        activity: Arc<ConnectionActivity>,
+    ) -> Self {
+        Self { body, counted, rest: Bytes::new(), activity, making: None }
     }
 }
 
@@ -288,7 +348,13 @@ impl HttpBody for TrackedBody {
             };
             self.making = None;
             match frame.map(|frame| frame.map(Frame::into_data)) {
-                Some(Ok(Ok(data))) => self.rest = data,
+                // A long answer has one part.
+                Some(Ok(Ok(bytes))) => {
+                    self.rest = match self.counted.take() {
+                        Some(counted) => Bytes::from_owner(CountedAnswer { bytes, _counted: counted }),
+                        None => bytes,
+                    }
+                }
                 Some(Ok(Err(other))) => return Poll::Ready(Some(Ok(other))),
                 Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                 None => return Poll::Ready(None),
@@ -413,5 +479,95 @@ impl AccessLogEntry {
         let actor = self.caller.get().map_or("", |session| session.actor.as_str());
         let (method, path, status) = (self.method.as_str(), self.path.as_str(), status.as_u16());
         tracing::debug!(target: ACCESS_LOG_TARGET, request = id, method, path, status, microseconds, actor, "request");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bulla_kms::metrics::Metrics;
+    use bulla_kms::{Keystore, SecretString};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+    use tokio::runtime::Builder as RuntimeBuilder;
+
+    use super::*;
+    use crate::config::Config;
+    use crate::service::{KeystoreSource, OpenKeystore};
+
+    struct Empty;
+
+    impl KeystoreSource for Empty {
+        fn needs_passphrase(&self) -> bool {
+            false
+        }
+
+        fn open(&self, _: Option<SecretString>, _: &Arc<Metrics>) -> bulla_kms::Result<OpenKeystore> {
+            Ok(OpenKeystore { keystore: Keystore::in_memory()?, audit: None })
+        }
+    }
+
+    /// A request whose answer is longer than all answers together may be, on a new connection. Of
+    /// the answer, only the head was read.
+    async fn ask(server: &Arc<ConnectionServer>) -> (u16, DuplexStream) {
+        let (mut client, served) = duplex(1 << 10);
+        let server = Arc::clone(server);
+        tokio::spawn(async move {
+            let origin = Origin { evidence: Evidence::Nothing, address: None };
+            // Nobody tells it to end.
+            let (_sender, shutdown) = watch::channel(false);
+            server.serve(Box::new(served), origin, Instant::now(), shutdown).await;
+        });
+        let items = vec![r#"{"key":"none","message":"","signature":""}"#; 1900].join(",");
+        let body = format!(r#"{{"items":[{items}]}}"#);
+        let head =
+            format!("POST /api/v1/verify HTTP/1.1\r\nhost: a\r\ncontent-length: {}\r\n\r\n", body.len());
+        client.write_all((head + &body).as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"\r\n\r\n") {
+            answer.push(client.read_u8().await.unwrap());
+        }
+        let status = String::from_utf8_lossy(&answer)[9..12].parse().unwrap();
+        (status, client)
+    }
+
+    #[test]
+    fn long_answers_have_a_bound_until_they_are_taken_or_their_connections_end() {
+        let mut config = Config::default();
+        config.service.development = true;
+        (config.limits.max_body_bytes, config.limits.max_total_body_bytes) = (100 << 10, 100 << 10);
+        let service = Arc::new(Service::new(config.clone(), 1, Box::new(Empty)).unwrap());
+        service.unseal(None).unwrap();
+        let live = Arc::new(LiveSettings::new(Arc::clone(&service), config).unwrap());
+        let server = Arc::new(ConnectionServer::new(WorkerState::new(service, 0), live));
+        let runtime = RuntimeBuilder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            // The only one may be longer.
+            let (status, mut first) = ask(&server).await;
+            assert_eq!(status, 200);
+            let (status, mut second) = ask(&server).await;
+            assert_eq!(status, 503);
+            let mut refused = vec![0; 20];
+            second.read_exact(&mut refused).await.unwrap();
+            assert_eq!(&refused[..14], br#"{"code":"busy""#);
+
+            // It is taken, of which the service hears some time later.
+            let mut rest = vec![0; 100 << 10];
+            first.read_exact(&mut rest).await.unwrap();
+            let reading = tokio::spawn(async move { first.read_to_end(&mut Vec::new()).await });
+            let third = until_answered(&server).await;
+            assert_eq!(ask(&server).await.0, 503);
+            drop(third);
+            until_answered(&server).await;
+            reading.abort();
+        });
+    }
+
+    async fn until_answered(server: &Arc<ConnectionServer>) -> DuplexStream {
+        for _ in 0..1000 {
+            let (status, client) = ask(server).await;
+            if status == 200 {
+                return client;
+            }
+        }
+        panic!("the memory of answers is not given back");
     }
 }

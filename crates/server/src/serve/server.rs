@@ -1,7 +1,7 @@
 //! The service as a whole: its threads, its sockets, its end.
 
 use std::fmt;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
@@ -24,7 +24,7 @@ use super::listener::{ConnectionLimit, network_share, permitted_files};
 use super::named_callers::Evidence;
 use super::reload::{self, LiveSettings};
 use super::tls::ListenerTls;
-use crate::access::{NodeCount, TenantQuotas};
+use crate::access::{NodeCount, RateLimiter, TenantQuotas};
 use crate::config::Config;
 use crate::service::{KeystoreSource, Policies, Service, WorkerState};
 
@@ -305,6 +305,9 @@ impl ServerState {
     }
 }
 
+/// How many refused connections the log names at once. Then it names one in each second.
+const MAX_REFUSAL_LINES: NonZeroU32 = NonZeroU32::new(10).expect("it is not zero");
+
 /// Accepts connections, and deals them out to the threads in turn.
 async fn accept(
     shared: Arc<ServerState>,
@@ -316,6 +319,8 @@ async fn accept(
         Ok(listener) => listener,
         Err(error) => return tracing::error!("cannot accept connections: {error}"),
     };
+    // Whoever connects in vain does so as often as they like.
+    let lines = RateLimiter::spaced(Duration::from_secs(1), MAX_REFUSAL_LINES);
     let mut turn = 0;
     loop {
         let accepted = tokio::select! {
@@ -326,6 +331,7 @@ async fn accept(
             Ok(stream) => {
                 let place = match limit.enter(shared.service.limits().max_connections_per_listener) {
                     Ok(place) => place,
+                    Err(_) if lines.take(1).is_err() => continue,
                     Err(most) => {
                         tracing::warn!("a connection is refused: its listener has {most}, as many as it may");
                         continue;

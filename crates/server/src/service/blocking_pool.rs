@@ -203,6 +203,15 @@ impl BlockingPool {
     fn state(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Gives a caller as many waiting jobs as it may have. None of them ever begins.
+    #[cfg(test)]
+    pub(super) fn fill(&self, caller: &str) {
+        let mut state = self.state();
+        let waiting = &mut state.callers.entry(caller.into()).or_default().waiting;
+        let ids = (0..u64::MAX).rev().take(self.limits.max_waiting_jobs);
+        waiting.extend(ids.map(|id| Job { id, step: Box::new(|| false) }));
+    }
 }
 
 /// Drops a job without the lock, even if that panics.

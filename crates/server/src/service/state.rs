@@ -26,8 +26,8 @@ use super::policies::Policies;
 use super::revocation_file::{RevocationFile, RevokedBy};
 use super::rows::ServiceRows;
 use crate::access::{
-    Authority, CredentialDigest, NodeCount, RateLimiter, RequestRate, Session, SessionCache, TenantQuotas,
-    TokenRateLimiters,
+    Authority, CredentialDigest, CurrentEpoch, Epoch, NodeCount, RateLimiter, RequestRate, Session,
+    SessionCache, TenantQuotas, TokenRateLimiters,
 };
 use crate::cluster::{ClusterListener, ClusterNode, Revocation};
 use crate::config::{Config, JwtConfig, LimitsConfig, StoreKind};
@@ -195,6 +195,8 @@ pub(crate) struct Service {
     pub(crate) http_metrics: ServiceMetrics,
     /// The memory of the bodies of callers who were verified.
     pub(crate) bodies: BodyMemory,
+    /// The memory of long answers that their callers have not taken yet.
+    pub(crate) answers_under_way: BodyMemory,
     /// The memory of the bodies of all other callers.
     pub(crate) anonymous_bodies: BodyMemory,
     /// The same, by where they come from.
@@ -226,7 +228,7 @@ pub(crate) struct Service {
     /// The list of revoked tokens, with its file.
     revoked: Mutex<RevocationFile>,
     /// Grows when remembered sessions may be wrong.
-    epoch: AtomicU64,
+    epoch: CurrentEpoch,
     sessions: SessionCache,
     limiters: TokenRateLimiters,
     quotas: ArcSwap<TenantQuotas>,
@@ -278,6 +280,7 @@ impl Service {
             metrics: Arc::default(),
             http_metrics: ServiceMetrics::new(threads),
             bodies: BodyMemory::default(),
+            answers_under_way: BodyMemory::default(),
             anonymous_bodies: BodyMemory::default(),
             anonymous_bodies_by_origin: Mutex::default(),
             answers: AnswerCache::default(),
@@ -293,8 +296,8 @@ impl Service {
             login_tries: TokenRateLimiters::new(Some(LOGIN_TRY_RATE)),
             revoked_tokens: ArcSwap::from_pointee(revoked.tokens().clone()),
             revoked: Mutex::new(revoked),
-            epoch: AtomicU64::new(0),
-            sessions: SessionCache::default(),
+            epoch: CurrentEpoch::default(),
+            sessions: SessionCache::one_of(1),
             limiters,
             quotas: ArcSwap::from_pointee(quotas),
             mounts: ArcSwap::from_pointee(Mounts::new(&config.mount)),
@@ -507,7 +510,7 @@ impl Service {
                 "the service was sealed meanwhile: send it again",
             ));
         }
-        if self.revoked_tokens.load().contains_any(session.home(), &session.revocation_ids) {
+        if self.is_revoked(session) {
             return Err(ApiError::forbidden());
         }
         session.check_time(Timestamp::now()?)
@@ -519,13 +522,18 @@ impl Service {
         self.operator_pool.close();
     }
 
-    pub(crate) fn epoch(&self) -> u64 {
-        self.epoch.load(Ordering::Acquire)
+    pub(crate) fn epoch(&self) -> Epoch {
+        self.epoch.get()
     }
 
     /// Makes the service verify every credential again.
     pub(crate) fn forget_sessions(&self) {
-        self.epoch.fetch_add(1, Ordering::Release);
+        self.epoch.forget_verdicts();
+    }
+
+    /// Whether the token of a session was revoked.
+    pub(super) fn is_revoked(&self, session: &Session) -> bool {
+        self.revoked_tokens.load().contains_any(session.home(), &session.revocation_ids)
     }
 
     /// Reacts to a change of a key: sessions depend on the root keys of tokens.
@@ -575,7 +583,7 @@ impl Service {
     fn apply_revocations(&self, revoked: &RevocationFile) {
         if **self.revoked_tokens.load() != *revoked.tokens() {
             self.revoked_tokens.store(Arc::new(revoked.tokens().clone()));
-            self.forget_sessions();
+            self.epoch.look_at_revocations();
         }
     }
 
@@ -593,9 +601,9 @@ impl Service {
         unsealed: &UnsealedService,
         token: &[u8],
         digest: CredentialDigest,
-        epoch: u64,
+        epoch: Epoch,
     ) -> Result<Arc<Session>> {
-        if let Some(session) = self.sessions.get(&digest, epoch) {
+        if let Some(session) = self.sessions.get(&digest, epoch, |session| self.is_revoked(session)) {
             return Ok(session);
         }
         let session = self.verified(unsealed, token).map_err(|error| {

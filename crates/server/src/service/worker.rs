@@ -1,13 +1,19 @@
 //! One thread that serves, and the batch that it computes for all of its connections.
 
 use std::ops::Range;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
+use axum::response::Response;
 use bulla_kms::token::TokenOperation;
 use bulla_kms::{Algorithm, KeyRef, KeySelector, KeyVersionId, Keystore, Signature, Verdict};
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
 use tokio::task::yield_now;
+use tracing::Span;
 
 use super::blocking_pool::run_off_thread;
 use super::blocking_pool::{BlockingPool, JobStep};
@@ -69,17 +75,23 @@ impl BatchCost {
     }
 }
 
+/// Whether a handler that waits can go on.
+#[derive(Default)]
+struct Woken(Notify);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.notify_one();
+    }
+}
+
 /// The state that handlers get: that of their thread.
 pub(crate) type Worker = Arc<WorkerState>;
 
 impl WorkerState {
     pub(crate) fn new(service: Arc<Service>, number: usize) -> Worker {
-        Arc::new(Self {
-            service,
-            number,
-            recent: SessionCache::default(),
-            flush_scheduled: AtomicBool::new(false),
-        })
+        let recent = SessionCache::one_of(service.threads);
+        Arc::new(Self { service, number, recent, flush_scheduled: AtomicBool::new(false) })
     }
 
     /// The session of a token.
@@ -88,7 +100,7 @@ impl WorkerState {
     /// The token is refused.
     pub(crate) fn session(&self, unsealed: &UnsealedService, token: &[u8]) -> Result<Arc<Session>> {
         let (digest, epoch) = (self.service.digest(token), self.service.epoch());
-        match self.recent.get(&digest, epoch) {
+        match self.recent.get(&digest, epoch, |session| self.service.is_revoked(session)) {
             Some(session) => Ok(session),
             None => {
                 let session = self.service.session(unsealed, token, digest, epoch)?;
@@ -98,7 +110,7 @@ impl WorkerState {
     }
 
     /// Signs a message. With a key of Ed25519, that is in one batch with the calls of the other
-    /// connections.
+    /// connections, unless the message is long.
     ///
     /// # Errors
     /// Those of [`Keystore::sign`]; the keystore is too busy.
@@ -109,7 +121,8 @@ impl WorkerState {
         key: KeySelector,
         message: Vec<u8>,
     ) -> Result<Signature> {
-        if !unsealed.keystore.signs_quickly(key.as_ref()) {
+        let is_quick = message.len() <= MAX_QUICK_BYTES && unsealed.keystore.signs_quickly(key.as_ref());
+        if !is_quick {
             let cost = BatchCost::of_signature(&unsealed.keystore, key.as_ref(), message.len());
             let sign = move |keystore: &Keystore| keystore.sign(key.as_ref(), &message);
             return self.run_at_cost(unsealed, session, cost, sign).await;
@@ -119,7 +132,8 @@ impl WorkerState {
         Ok(answer.await?)
     }
 
-    /// Verifies a signature, in one batch with the calls of the other connections.
+    /// Verifies a signature. With a key of Ed25519, that is in one batch with the calls of the other
+    /// connections, unless the message is long.
     ///
     /// # Errors
     /// Those of [`Keystore::verify`]; the keystore is too busy.
@@ -131,7 +145,7 @@ impl WorkerState {
         message: Vec<u8>,
         signature: Vec<u8>,
     ) -> Result<Verdict> {
-        if key.key_id().algorithm() != Algorithm::Ed25519 {
+        if key.key_id().algorithm() != Algorithm::Ed25519 || message.len() > MAX_QUICK_BYTES {
             let verify = move |keystore: &Keystore| keystore.verify(&key, &message, &signature);
             return self.run_blocking(unsealed, session, verify).await;
         }
@@ -162,6 +176,38 @@ impl WorkerState {
         let mut work = Some(work);
         let step = move || work.take().map_or(JobStep::More, |work| JobStep::Done(work()));
         self.blocking_pool(session).run(session.slow_jobs(), 0, step).await?
+    }
+
+    /// Has a handler go on on other threads, where callers have turns. While it waits for other work
+    /// it has no thread.
+    ///
+    /// # Errors
+    /// Too much work of the caller waits; the handler panicked.
+    pub(crate) async fn answer_blocking(
+        &self,
+        session: &Session,
+        mut handler: Pin<Box<dyn Future<Output = Response> + Send>>,
+    ) -> Result<Response> {
+        let (woken, thread, span) = (Arc::new(Woken::default()), Handle::current(), Span::current());
+        loop {
+            let (waker, thread, span) = (Waker::from(Arc::clone(&woken)), thread.clone(), span.clone());
+            let mut waiting = Some(handler);
+            let step = move || {
+                let Some(mut handler) = waiting.take() else { return JobStep::More };
+                // What it spawns, and its timers, are of the thread that serves.
+                let (_thread, _span) = (thread.enter(), span.enter());
+                let poll = handler.as_mut().poll(&mut Context::from_waker(&waker));
+                JobStep::Done(match poll {
+                    Poll::Ready(response) => Ok(response),
+                    Poll::Pending => Err(handler),
+                })
+            };
+            match self.blocking_pool(session).run(session.slow_jobs(), 0, step).await? {
+                Ok(response) => return Ok(response),
+                Err(pending) => handler = pending,
+            }
+            woken.0.notified().await;
+        }
     }
 
     /// Runs quick work on this thread, and slow work as [`WorkerState::run_blocking`] does.
@@ -305,20 +351,29 @@ impl WorkerState {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+    use std::net::IpAddr;
+
+    use axum::Router;
     use axum::body::Body;
     use axum::http::Request;
     use bulla_kms::metrics::Metrics;
-    use bulla_kms::{NewKey, SecretString};
+    use bulla_kms::token::{Grant, GrantedKeys, Token};
+    use bulla_kms::{Name, NewKey, SecretString, Timestamp};
     use http_body_util::BodyExt as _;
+    use hyper::body::{Body as HttpBody, Bytes, Frame};
     use serde_json::{Value, json};
+    use tokio::runtime::{Builder, Runtime};
     use tower_service::Service as _;
 
     use super::*;
-    use crate::config::Config;
+    use crate::api::ensure_root;
+    use crate::cluster::Revocation;
+    use crate::config::{AppRoleConfig, Config};
     use crate::fuzzing::{Proving, session_for_all};
-    use crate::request::encode;
-    use crate::router::router;
-    use crate::service::{KeystoreSource, OpenKeystore};
+    use crate::request::{Connection, ConnectionProof, Peer, encode};
+    use crate::router::{openapi, router};
+    use crate::service::{KeystoreSource, OpenKeystore, RevokedBy};
 
     /// A keystore in memory with keys that sign, each with its algorithm as its label.
     struct Signing;
@@ -339,27 +394,57 @@ mod tests {
         }
     }
 
-    #[test]
-    fn one_signature_of_p256_waits_for_no_other_thread_and_a_batch_does() {
-        let config = Config::default();
-        let session = session_for_all(&config);
-        let service = Arc::new(Service::new(config, 1, Box::new(Signing)).unwrap());
-        service.unseal(None).unwrap();
-        // From now on, no other thread computes anything.
-        service.blocking_pool.close();
-        service.operator_pool.close();
-        let router = router(WorkerState::new(service, 0));
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let ask = |path: &str, body: &Value| {
-            let request = Request::post(path).extension(Proving::peer(Some(Arc::clone(&session))));
-            let request = request.body(Body::from(body.to_string())).unwrap();
-            runtime.block_on(async {
-                let response = router.clone().call(request).await.unwrap();
+    /// A service in this process, which a caller asks who may do everything.
+    struct Asked {
+        runtime: Runtime,
+        router: Router,
+        service: Arc<Service>,
+        session: Arc<Session>,
+    }
+
+    impl Asked {
+        fn new() -> Self {
+            Self::with(Config::default())
+        }
+
+        fn with(config: Config) -> Self {
+            let session = session_for_all(&config);
+            let service = Arc::new(Service::new(config, 1, Box::new(Signing)).unwrap());
+            service.unseal(None).unwrap();
+            let router = router(WorkerState::new(Arc::clone(&service), 0));
+            let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+            Self { runtime, router, service, session }
+        }
+
+        /// From now on, no other thread computes anything.
+        fn stop_other_threads(&self) {
+            self.service.stop_blocking_pools();
+        }
+
+        fn ask(&self, method: &str, path: &str, body: Body) -> (u16, String) {
+            self.ask_as(Proving::peer(Some(Arc::clone(&self.session))), method, path, body)
+        }
+
+        fn ask_as(&self, peer: Peer, method: &str, path: &str, body: Body) -> (u16, String) {
+            let request = Request::builder().method(method).uri(path).extension(peer);
+            let request = request.body(body).unwrap();
+            self.runtime.block_on(async {
+                let response = self.router.clone().call(request).await.unwrap();
                 let status = response.status().as_u16();
                 let body = response.into_body().collect().await.unwrap().to_bytes();
                 (status, String::from_utf8_lossy(&body).into_owned())
             })
-        };
+        }
+
+        fn post(&self, path: &str, body: &Value) -> (u16, String) {
+            self.ask("POST", path, Body::from(body.to_string()))
+        }
+    }
+
+    #[test]
+    fn one_signature_of_p256_waits_for_no_other_thread_and_a_batch_does() {
+        let asked = Asked::new();
+        asked.stop_other_threads();
         let one = json!({ "message": encode(b"a message") });
         let hashed = json!({ "message": encode(b"a message"), "hash": "sha512" });
         let digest =
@@ -374,7 +459,7 @@ mod tests {
             ("/api/v1/keys/ecdsa-p256/sign", &hashed),
             ("/v1/transit/sign/ecdsa-p256", &transit),
         ] {
-            let (status, answer) = ask(path, body);
+            let (status, answer) = asked.post(path, body);
             assert_eq!(status, 200, "{path} {body}: {answer}");
         }
         let batch = json!({ "key": "ecdsa-p256", "items": [one, one] });
@@ -387,8 +472,190 @@ mod tests {
             ("/api/v1/sign", &batch),
             ("/v1/transit/sign/ecdsa-p256", &transit_batch),
         ] {
-            let (status, answer) = ask(path, body);
+            let (status, answer) = asked.post(path, body);
             assert_eq!(status, 503, "{path}: {answer}");
+        }
+    }
+
+    /// A body whose length nobody knows before its end.
+    struct OfUnknownLength(Option<Bytes>);
+
+    impl HttpBody for OfUnknownLength {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<std::result::Result<Frame<Bytes>, Infallible>>> {
+            Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
+        }
+    }
+
+    #[test]
+    fn a_long_body_is_read_on_another_thread_at_every_endpoint_and_a_short_one_is_not() {
+        let asked = Asked::new();
+        asked.stop_other_threads();
+        let long = format!("{{{}}}", " ".repeat(128 << 10));
+        let description: Value = serde_json::from_str(&openapi()).unwrap();
+        let mut checked = 0;
+        for (path, operations) in description["paths"].as_object().unwrap() {
+            let parts = path.split('/').map(|part| if part.starts_with('{') { "1" } else { part });
+            let path = parts.collect::<Vec<_>>().join("/");
+            for (method, operation) in operations.as_object().unwrap() {
+                if operation["requestBody"].is_null() {
+                    continue;
+                }
+                let (status, answer) = asked.ask(&method.to_uppercase(), &path, long.clone().into());
+                // Whoever has shown nothing sends no long body.
+                let expected = if operation["x-permission"] == "open" { 413 } else { 503 };
+                assert_eq!(status, expected, "{method} {path}: {answer}");
+                let answer: Value = serde_json::from_str(&answer).unwrap();
+                assert!(
+                    answer["code"].is_string() || path.starts_with("/v1/") && answer["errors"].is_array()
+                );
+                checked += 1;
+            }
+        }
+        assert!(checked > 80, "{checked}");
+        let sign = "/api/v1/keys/ed25519/sign";
+        let of_unknown_length = |text: String| Body::new(OfUnknownLength(Some(text.into())));
+        assert_eq!(asked.ask("POST", sign, of_unknown_length(long)).0, 503);
+        let mut short = json!({ "message": encode(&[7; 90_000]) }).to_string();
+        short.push_str(&" ".repeat((128 << 10) - short.len()));
+        for body in [short.clone().into(), of_unknown_length(short)] {
+            let (status, answer) = asked.ask("POST", sign, body);
+            assert_eq!(status, 200, "{answer}");
+        }
+    }
+
+    #[test]
+    fn requests_with_long_bodies_are_answered_as_others_are() {
+        let asked = Asked::new();
+        let message = encode(&vec![7; 300 << 10]);
+        for key in ["ed25519", "ecdsa-p256"] {
+            let (status, signed) =
+                asked.post(&format!("/api/v1/keys/{key}/sign"), &json!({ "message": message }));
+            assert_eq!(status, 200, "{signed}");
+            let signed: Value = serde_json::from_str(&signed).unwrap();
+            let verify = json!({ "message": message, "signature": signed["signature"] });
+            let verdict = asked.post(&format!("/api/v1/keys/{key}/verify"), &verify);
+            assert_eq!(verdict, (200, r#"{"valid":true}"#.to_owned()));
+            let items = vec![json!({ "message": encode(&[7; 200]) }); 1000];
+            let (status, signed) = asked.post("/api/v1/sign", &json!({ "key": key, "items": items }));
+            assert_eq!(status, 200, "{signed}");
+            assert_eq!(signed.matches("\"signature\"").count(), 1000, "{signed}");
+        }
+        let (_, refused) = asked.post("/v1/transit/sign/none", &json!({ "input": message }));
+        assert!(refused.contains("signing key not found"), "{refused}");
+    }
+
+    /// A service with an AppRole in each of two tenants, `local` and `other`.
+    fn with_approles() -> Asked {
+        let role = |tenant: &str| AppRoleConfig {
+            name: "build".parse().unwrap(),
+            role_id: Some(format!("{tenant}-id")),
+            bind_secret_id: true,
+            secret_id_num_uses: 0,
+            secret_id_ttl_seconds: 0,
+            secret_id_bound_cidrs: Vec::new(),
+            tenant: tenant.parse().unwrap(),
+            operations: vec![TokenOperation::Sign],
+            policies: Vec::new(),
+            keys: None,
+            lifetime_seconds: 60,
+        };
+        Asked::with(Config { approle: vec![role("local"), role("other")], ..Config::default() })
+    }
+
+    #[test]
+    fn whoever_revokes_a_token_has_no_other_token_verified_again() {
+        let asked = Asked::new();
+        let unsealed = asked.service.unsealed().unwrap();
+        let tenant: Name = "local".parse().unwrap();
+        ensure_root(&unsealed.keystore, &tenant).unwrap();
+        let until = Timestamp::from_unix_millis(Timestamp::now().unwrap().unix_millis() + 3_600_000).unwrap();
+        let [own, other] = [(); 2].map(|()| {
+            let grant = Grant::new(tenant.clone(), GrantedKeys::All, vec![TokenOperation::Sign], until);
+            unsealed.keystore.mint_token(&grant).unwrap()
+        });
+        let workers = [0, 1].map(|number| WorkerState::new(Arc::clone(&asked.service), number));
+        let session = |worker: &Worker, token: &Token| worker.session(&unsealed, token.expose().as_bytes());
+        let before = session(&workers[0], &other).unwrap();
+        let id = session(&workers[0], &own).unwrap().revocation_ids[0].clone();
+        asked
+            .service
+            .revoke(Revocation { tenant: Some(tenant), id, expires: None }, RevokedBy::Holder)
+            .unwrap();
+        for worker in &workers {
+            assert!(Arc::ptr_eq(&before, &session(worker, &other).unwrap()));
+            assert!(session(worker, &own).is_err());
+        }
+    }
+
+    /// A connection from an address, which proves nothing.
+    #[derive(Debug)]
+    struct From(IpAddr);
+
+    impl Connection for From {
+        fn session(&self) -> Option<Arc<Session>> {
+            None
+        }
+
+        fn is_local(&self) -> bool {
+            false
+        }
+
+        fn proof(&self) -> ConnectionProof {
+            ConnectionProof::Nothing
+        }
+
+        fn address(&self) -> Option<IpAddr> {
+            Some(self.0)
+        }
+    }
+
+    impl Asked {
+        /// The status of a login to the role of a tenant with a secret id that is guessed.
+        fn guess(&self, address: &str, tenant: &str) -> u16 {
+            let peer = Peer { connection: Arc::new(From(address.parse().unwrap())), caller_slot: None };
+            let guess = json!({ "role_id": format!("{tenant}-id"), "secret_id": "a guess" }).to_string();
+            self.ask_as(peer, "POST", "/v1/auth/approle/login", guess.into()).0
+        }
+    }
+
+    #[test]
+    fn logins_of_a_tenant_wait_for_each_other_and_keep_nobody_else_waiting() {
+        let asked = with_approles();
+        let batch = json!({ "key": "ecdsa-p256", "items": [{ "message": "" }] });
+        asked.service.blocking_pool.fill("approle local");
+        assert_eq!(asked.guess("192.0.2.1", "local"), 503);
+        assert_eq!(asked.guess("192.0.2.1", "other"), 400);
+        assert_eq!(asked.post("/api/v1/sign", &batch).0, 200);
+        // Nor do other callers keep anybody from logging in.
+        let asked = with_approles();
+        asked.service.operator_pool.fill(asked.session.slow_jobs().0);
+        asked.service.blocking_pool.fill(asked.session.slow_jobs().0);
+        assert_eq!(asked.post("/api/v1/sign", &batch).0, 503);
+        assert_eq!(asked.guess("192.0.2.1", "local"), 400);
+    }
+
+    #[test]
+    fn guesses_from_one_address_have_a_rate_and_keep_no_other_address_out() {
+        for (guesser, same, other) in [
+            ("192.0.2.1", "::ffff:192.0.2.1", "192.0.2.2"),
+            ("2001:db8::1", "2001:db8::ffff:2", "2001:db8:0:1::1"),
+        ] {
+            let asked = with_approles();
+            let passing = |address: &str, tenant: &str| {
+                (0..10_000).take_while(|_| asked.guess(address, tenant) == 400).count()
+            };
+            let burst = passing(guesser, "local");
+            assert!((100..10_000).contains(&burst), "{burst}");
+            // Of every role, and by every address that the same caller has. Some may have become
+            // due meanwhile.
+            assert!(passing(guesser, "other") < 50 && passing(same, "other") < 50);
+            assert!(passing(other, "local") >= 100);
         }
     }
 }

@@ -40,6 +40,31 @@ pub(super) struct Envelope<T> {
     auth: Option<String>,
 }
 
+/// The form of errors that callers of a path know.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ErrorForm {
+    Own,
+    Vault,
+}
+
+impl ErrorForm {
+    pub(crate) fn at(path: &str) -> Self {
+        if path.starts_with(super::PREFIX) { Self::Vault } else { Self::Own }
+    }
+
+    pub(crate) fn response(self, error: ApiError) -> Response {
+        match self {
+            Self::Own => error.into_response(),
+            Self::Vault => VaultError::from(error).into_response(),
+        }
+    }
+}
+
+/// Whether answers of a final status have a body (RFC 9110, sections 15.3.5, 15.3.6 and 15.4.5).
+pub(super) fn has_body(status: StatusCode) -> bool {
+    ![StatusCode::NO_CONTENT, StatusCode::RESET_CONTENT, StatusCode::NOT_MODIFIED].contains(&status)
+}
+
 /// An answer with these data.
 pub(super) fn data(worker: &Worker, data: &impl Serialize) -> Response {
     data_and_warnings(worker, data, &[])

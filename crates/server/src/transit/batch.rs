@@ -106,10 +106,7 @@ impl FailureStatus {
 /// A status that ends an exchange, and whose answer has a body.
 fn final_status(status: i64) -> Option<StatusCode> {
     let status = u16::try_from(status).ok().filter(|status| (200..600).contains(status))?;
-    let status = StatusCode::from_u16(status).ok()?;
-    let has_body =
-        ![StatusCode::NO_CONTENT, StatusCode::RESET_CONTENT, StatusCode::NOT_MODIFIED].contains(&status);
-    has_body.then_some(status)
+    StatusCode::from_u16(status).ok().filter(|status| answer::has_body(*status))
 }
 
 /// The items of a request, decoded, and how their results are answered.

@@ -35,7 +35,7 @@ use serde::Deserialize;
 use serde_json::json;
 use utoipa_axum::router::OpenApiRouter;
 
-pub(crate) use self::answer::VaultError;
+pub(crate) use self::answer::{ErrorForm, VaultError};
 use self::request::{OptionalText, Seconds, flag, lenient, number, seconds};
 use self::scheme::{Marshaling, SaltLength, Scheme, SignedInput, read_signature};
 pub(crate) use self::wrapping::wrap_answers;

@@ -8,6 +8,7 @@ use std::fmt;
 
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
+use base64_simd::STANDARD_NO_PAD;
 use bulla_kms::SecretBytes;
 use hyper::body::Bytes;
 use serde::de::{DeserializeOwned, Deserializer, Error, Visitor};
@@ -366,12 +367,21 @@ pub(super) fn decode_into(text: &str, what: &str, bytes: &mut Vec<u8>) -> Result
     let Err(error) = request::decode_into(text, what, bytes) else { return Ok(()) };
     bytes.truncate(begin);
     // The text may be secret, and so its copies are wiped.
-    let text = Zeroizing::new(joined(text).into_owned());
-    // The forgiving decoder also takes other white space and less padding.
-    let is_padded = text.len().is_multiple_of(4) && !text.contains(|c: char| c.is_ascii_whitespace());
-    let decoded = is_padded.then(|| base64_simd::forgiving_decode_to_vec(text.as_bytes()).ok()).flatten();
-    bytes.extend_from_slice(&Zeroizing::new(decoded.ok_or(error)?));
-    Ok(())
+    let mut joined = Zeroizing::new(Vec::with_capacity(text.len()));
+    joined.extend(text.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')));
+    // Only the last four characters have padding and bits that are left over. The forgiving decoder
+    // also takes white space and less padding.
+    let (first, last) = joined.split_at(joined.len().saturating_sub(4));
+    let is_whole = joined.len().is_multiple_of(4) && !last.iter().any(u8::is_ascii_whitespace);
+    if is_whole
+        && STANDARD_NO_PAD.decode_append(first, bytes).is_ok()
+        && let Ok(last) = base64_simd::forgiving_decode_to_vec(last).map(Zeroizing::new)
+    {
+        bytes.extend_from_slice(&last);
+        return Ok(());
+    }
+    bytes.truncate(begin);
+    Err(error)
 }
 
 /// As [`decode_into`], into memory that is wiped.
@@ -434,6 +444,8 @@ mod tests {
             ("aGVsbG8", None),
             ("aGVsbG8= ", None),
             ("aGVsbG8=\n=", None),
+            ("aGVsbG8=\naGVsbG8=", None),
+            ("a\nG\nV\ns\nb\nG\n9\n=\n", Some("hello")),
             ("aGVs bG8=", None),
             ("aGVs\tbG8=", None),
             ("====", None),

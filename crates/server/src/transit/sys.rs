@@ -102,6 +102,10 @@ async fn transit_health(
     }
     let sealed = worker.service.is_sealed();
     let status = if sealed { sealedcode.unwrap_or(503) } else { activecode.unwrap_or(200) };
+    let status = StatusCode::from_u16(status).map_err(|_| wrong())?;
+    if !answer::has_body(status) {
+        return Ok(status.into_response());
+    }
     let health = HealthData {
         initialized: true,
         sealed,
@@ -113,7 +117,7 @@ async fn transit_health(
         version: VERSION,
         enterprise: false,
     };
-    Ok(answer::bare(StatusCode::from_u16(status).map_err(|_| wrong())?, &health))
+    Ok(answer::bare(status, &health))
 }
 
 /// Whether the service is sealed.

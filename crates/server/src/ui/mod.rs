@@ -64,12 +64,17 @@ async fn file(uri: Uri, headers: HeaderMap) -> Result<Response<Body>> {
     Ok(answer(found.ok_or_else(missing)?, &headers))
 }
 
+/// Says of an answer that its bytes are the program's own, and take no memory.
+#[derive(Clone, Copy)]
+pub(crate) struct PartOfProgram;
+
 fn answer(file: &'static File, request: &HeaderMap) -> Response<Body> {
     let known = request.get(header::IF_NONE_MATCH).and_then(|known| known.to_str().ok());
     let is_known = known.is_some_and(|known| {
         known.split(',').any(|tag| tag.trim().trim_start_matches("W/") == file.tag || tag.trim() == "*")
     });
     let mut response = Response::new(if is_known { Body::empty() } else { Body::from(file.content) });
+    response.extensions_mut().insert(PartOfProgram);
     if is_known {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
     }

@@ -105,6 +105,25 @@ fn a_service_takes_as_many_connections_as_the_system_permits_and_not_only_as_man
 }
 
 #[test]
+fn connections_that_are_refused_do_not_fill_the_log() {
+    let home = home();
+    settings(&home, "[limits]\nmax_connections_per_listener = 1\n");
+    let serving = Serving::start(&home);
+    let health = || {
+        let mut connection = serving.connect();
+        let answer = connection.send("GET", "/api/v1/health", &[], &Value::Null);
+        answer.map(|(status, _)| (status, connection))
+    };
+    let (status, _only) = health().unwrap();
+    assert_eq!(status, 200);
+    for _ in 0..200 {
+        assert!(health().is_err());
+    }
+    let lines = serving.log().matches("a connection is refused").count();
+    assert!((1..100).contains(&lines), "{lines}");
+}
+
+#[test]
 fn sighup_reloads_and_a_bad_file_changes_nothing() {
     let home = home();
     settings(&home, "");

@@ -401,6 +401,33 @@ fn an_address_that_sends_bodies_without_their_end_holds_up_no_login_from_another
     drop(others);
 }
 
+#[test]
+fn a_head_counts_while_its_body_does_not_come() {
+    let mut config = config();
+    config.limits.body_timeout_seconds = 3600;
+    let service = Service::start(Keystore::in_memory().unwrap(), config);
+    let long = "v".repeat(60_000);
+    let waiting: Vec<_> = (0..18)
+        .map(|_| {
+            let mut stream = connect(&service);
+            let head = "PUT /v1/sys/unseal HTTP/1.1\r\nhost: localhost\r\ncontent-length: 4096";
+            write!(stream, "{head}\r\nx: {long}\r\n\r\n").unwrap();
+            stream
+        })
+        .collect();
+    let body = " ".repeat(4096);
+    let begin = Instant::now();
+    let until = |status: u16| {
+        while service.send("PUT", None, "/v1/sys/unseal", body.as_bytes()).status != status {
+            assert!(begin.elapsed() < LONG);
+        }
+    };
+    // Until the service has read what was sent.
+    until(503);
+    drop(waiting);
+    until(200);
+}
+
 /// Answers the pings of an HTTP/2 connection, and sends nothing else, until the service ends it.
 fn only_answers_pings(mut stream: TcpStream) {
     stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").unwrap();

@@ -389,6 +389,11 @@ fn health_answers_with_the_status_that_is_asked_for() {
         (&json!(true), &json!(false), &json!(false))
     );
     assert_eq!(service.get(None, "/v1/sys/health?activecode=204&standbyok=true").status, 204);
+    for without_body in [204, 205, 304] {
+        let answer = service.get(None, &format!("/v1/sys/health?activecode={without_body}"));
+        assert_eq!(answer.status, without_body);
+        assert!(answer.headers.get("content-length").is_none_or(|length| length == "0"), "{without_body}");
+    }
     assert_eq!(service.get(None, "/v1/sys/health?sealedcode=299&uninitcode=299").status, 200);
     // Unknown to OpenBao, and so without a form.
     for ignored in
