@@ -7,6 +7,7 @@ import (
 	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/url"
 	"time"
@@ -142,23 +143,28 @@ func (c *Client) RequestApproval(ctx context.Context, request NewApproval) (*App
 	return c.approval(ctx, http.MethodPost, "/api/v1/approvals", body)
 }
 
-// Approvals are the requests that have not expired, about keys that the caller may read, the oldest
-// first.
-func (c *Client) Approvals(ctx context.Context) ([]*Approval, error) {
-	var answer struct {
-		Approvals []approvalAnswer `json:"approvals"`
-	}
-	if err := c.call(ctx, http.MethodGet, "/api/v1/approvals", nil, &answer, reads); err != nil {
-		return nil, err
-	}
-	approvals := make([]*Approval, len(answer.Approvals))
-	for i, one := range answer.Approvals {
-		var err error
-		if approvals[i], err = one.read(); err != nil {
-			return nil, err
+// Approvals lists the requests that have not expired, about keys that the caller may read, the
+// oldest first. An error ends the sequence.
+func (c *Client) Approvals(ctx context.Context) iter.Seq2[*Approval, error] {
+	answers := list(ctx, c, "/api/v1/approvals", "", func(page approvalPage) ([]approvalAnswer, string) {
+		return page.Approvals, page.Next
+	})
+	return func(yield func(*Approval, error) bool) {
+		for answer, err := range answers {
+			var approval *Approval
+			if err == nil {
+				approval, err = answer.read()
+			}
+			if !yield(approval, err) || err != nil {
+				return
+			}
 		}
 	}
-	return approvals, nil
+}
+
+type approvalPage struct {
+	Approvals []approvalAnswer `json:"approvals"`
+	Next      string           `json:"next"`
 }
 
 // Approval reads a request.

@@ -30,6 +30,33 @@ func TestADecryptionNamesItsApproval(t *testing.T) {
 	}
 }
 
+func TestApprovalsAreOneSequence(t *testing.T) {
+	var asked []string
+	page := func(text string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			asked = append(asked, r.URL.String())
+			fmt.Fprint(w, text)
+		}
+	}
+	client, _ := answering(t,
+		page(`{"approvals":[{"request":{"id":"a"}},{"request":{"id":"b"}}],"next":"b"}`),
+		page(`{"approvals":[{"request":{"id":"c"}},{"request":{"id":3}},{"request":{"id":"d"}}],"next":null}`))
+	var ids string
+	var errs int
+	for approval, err := range client.Approvals(context.Background()) {
+		if err != nil {
+			errs++
+			continue
+		}
+		ids += approval.ID
+	}
+	// A request that the client does not understand ends the sequence.
+	path := "/api/v1/approvals?"
+	if ids != "abc" || errs != 1 || len(asked) != 2 || asked[0] != path+"limit=1000" || asked[1] != path+"after=b&limit=1000" {
+		t.Fatal(ids, errs, asked)
+	}
+}
+
 func TestARequestSaysForHowLongItCounts(t *testing.T) {
 	client, _ := answering(t, func(w http.ResponseWriter, r *http.Request) {
 		var body struct {

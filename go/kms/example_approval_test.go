@@ -42,11 +42,10 @@ func ExampleClient_RequestApproval() {
 func ExampleClient_Approvals() {
 	client, _ := newApprovalExampleClient()
 	exampleRequest(client)
-	approvals, err := client.Approvals(context.Background())
-	if err != nil {
-		panic(err)
-	}
-	for _, approval := range approvals {
+	for approval, err := range client.Approvals(context.Background()) {
+		if err != nil {
+			panic(err)
+		}
 		fmt.Println(approval.ID, approval.Requester, approval.Reason)
 	}
 	// Output: a1 ci release 1.0

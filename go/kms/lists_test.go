@@ -86,6 +86,10 @@ func TestAnErrorEndsASequence(t *testing.T) {
 			client.Versions(ctx, "k")(func(_ *Version, err error) bool { all = append(all, err); return true })
 			return
 		},
+		"approvals": func() (all []error) {
+			client.Approvals(ctx)(func(_ *Approval, err error) bool { all = append(all, err); return true })
+			return
+		},
 		"entries": func() (all []error) {
 			client.AuditEntries(ctx, 0)(func(_ *AuditEntry, err error) bool { all = append(all, err); return true })
 			return

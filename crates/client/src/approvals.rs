@@ -7,6 +7,7 @@ use crate::client::Client;
 use crate::encoding::Base64;
 use crate::error::Result;
 use crate::operation::Operation;
+use crate::pages::Pages;
 use crate::request::Call;
 use crate::signing::{Signature, SignedStatement, Statement, StatementBody};
 
@@ -120,7 +121,8 @@ impl Approval {
     ///
     /// ```no_run
     /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
-    /// for approval in client.approvals().await? {
+    /// let mut approvals = client.approvals();
+    /// while let Some(approval) = approvals.try_next().await? {
     ///     println!("{} {:?}", approval.id(), approval.state);
     /// }
     /// # Ok(())
@@ -129,6 +131,16 @@ impl Approval {
     pub fn id(&self) -> &str {
         self.request["id"].as_str().unwrap_or_default()
     }
+}
+
+/// A page of requests for approval.
+#[non_exhaustive]
+#[derive(Clone, Debug, Deserialize)]
+pub struct ApprovalPage {
+    /// The requests, the oldest first.
+    pub approvals: Vec<Approval>,
+    /// The argument of [`Client::approval_page`] for the next page; none on the last.
+    pub next: Option<String>,
 }
 
 /// Where a request for approval is.
@@ -216,20 +228,48 @@ impl Client {
         self.call(Call::new(Operation::RequestApproval).body(new)).await
     }
 
-    /// The requests for approval that have not expired, about keys that the caller may read.
+    /// Lists the requests for approval that have not expired, about keys that the caller may read,
+    /// the oldest first. It reads the next page when the requests of the page before have been
+    /// taken.
     ///
     /// ```no_run
     /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
-    /// println!("{} requests", client.approvals().await?.len());
+    /// let mut approvals = client.approvals();
+    /// while let Some(approval) = approvals.try_next().await? {
+    ///     println!("{}", approval.id());
+    /// }
+    /// let approvals: Vec<_> = client.approvals().try_collect().await?;
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn approvals(&self) -> Result<Vec<Approval>> {
-        #[derive(Deserialize)]
-        struct Answer {
-            approvals: Vec<Approval>,
-        }
-        Ok(self.call::<Answer>(Call::new(Operation::Approvals)).await?.approvals)
+    pub fn approvals(&self) -> Pages<Approval> {
+        let client = self.clone();
+        Pages::new(move |next: Option<String>| {
+            let client = client.clone();
+            Box::pin(async move {
+                let page = client.approval_page(next.as_deref()).await?;
+                Ok((page.approvals, page.next))
+            })
+        })
+    }
+
+    /// Lists up to 1,000 of these requests: the oldest ones, or those after the `next` of the page
+    /// before.
+    ///
+    /// ```no_run
+    /// # async fn example(client: &bulla_client::Client) -> bulla_client::Result<()> {
+    /// let first = client.approval_page(None).await?;
+    /// let second = client.approval_page(first.next.as_deref()).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn approval_page(&self, after: Option<&str>) -> Result<ApprovalPage> {
+        let call = Call::new(Operation::Approvals).query("limit", "1000");
+        self.call(match after {
+            Some(after) => call.query("after", after),
+            None => call,
+        })
+        .await
     }
 
     /// A request for approval.

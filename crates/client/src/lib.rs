@@ -27,7 +27,8 @@
 //!   [`Client::generate_data_key`] is for more, and [`Client::encrypt_to_recipients`] for files
 //!   that others open with a private key.
 //! - Plaintexts, data keys and random bytes are wiped from memory when they are dropped.
-//! - [`Client::keys`] and [`Client::audit_entries`] are streams that read page after page.
+//! - [`Client::keys`], [`Client::approvals`] and [`Client::audit_entries`] are streams that read
+//!   page after page.
 //! - [`middleware`] puts code of yours around each request. [`TokenProvider`] gives tokens that are
 //!   replaced before they expire.
 //!
@@ -93,8 +94,8 @@ pub use hyper::http;
 
 pub use self::address::Address;
 pub use self::approvals::{
-    Approval, ApprovalRule, ApprovalState, ApprovalStatement, ApprovalSubject, Approver, Decision,
-    NewApproval, StatementSubject, UseApproval,
+    Approval, ApprovalPage, ApprovalRule, ApprovalState, ApprovalStatement, ApprovalSubject, Approver,
+    Decision, NewApproval, StatementSubject, UseApproval,
 };
 pub use self::audit_log::{AuditEntry, AuditEntryPage, AuditLogProblem, AuditLogReport, Checkpoint};
 pub use self::client::{Client, ClientBuilder};

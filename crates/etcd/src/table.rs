@@ -72,26 +72,22 @@ impl EtcdTable {
     /// # Errors
     /// [`EtcdErrorKind::Unavailable`], [`EtcdErrorKind::PermissionDenied`].
     pub fn read(&self, folder: &str, since: i64) -> Result<(Vec<TableRow>, i64)> {
-        let (table, folder) = (self.remote.clone(), folder.to_owned());
-        self.thread.run(async move {
-            let (mut from, end) = table.folder(&folder);
-            let (mut rows, mut revision) = (Vec::new(), 0);
-            loop {
-                let newer = GetOptions::new().with_min_mod_revision(since + 1);
-                let options = newer.with_range(end.as_str()).with_limit(MAX_PAGE_ROWS);
-                let answer = table.get(&from, options).await?;
-                if revision == 0 {
-                    revision = answer.header().map_or(0, |header| header.revision());
-                }
-                rows.extend(answer.kvs().iter().filter_map(|row| table.row(row)));
-                match answer.kvs().last() {
-                    Some(last) if answer.more() => {
-                        from = String::from_utf8_lossy(last.key()).into_owned() + "\0"
-                    }
-                    _ => return Ok((rows, revision)),
-                }
-            }
-        })
+        let table = self.remote.clone();
+        let (from, end) = table.folder(folder);
+        let newer = GetOptions::new().with_min_mod_revision(since + 1).with_range(end);
+        self.thread.run(async move { table.range(from, newer, usize::MAX).await })
+    }
+
+    /// Up to `most` rows of a folder in the order of their names, from after the name `after` on,
+    /// whether there is a row of that name or not. It asks the majority.
+    ///
+    /// # Errors
+    /// [`EtcdErrorKind::Unavailable`], [`EtcdErrorKind::PermissionDenied`].
+    pub fn page(&self, folder: &str, after: &str, most: usize) -> Result<Vec<TableRow>> {
+        let table = self.remote.clone();
+        let (from, (_, end)) = (table.key(after) + "\0", table.folder(folder));
+        let options = GetOptions::new().with_range(end);
+        self.thread.run(async move { Ok(table.range(from, options, most).await?.0) })
     }
 
     /// One row.
@@ -168,15 +164,25 @@ impl EtcdTable {
     /// [`EtcdErrorKind::PermissionDenied`], [`EtcdErrorKind::StorageFull`]: the row was not
     /// changed.
     pub fn replace(&self, name: &str, old: &[u8], new: Option<&[u8]>) -> Result<bool> {
+        // The row ends when it would have ended.
+        self.change(name, old, new, PutOptions::new().with_ignore_lease())
+    }
+
+    /// Like [`EtcdTable::replace`], and from now on the row ends with a lease.
+    ///
+    /// # Errors
+    /// Those of [`EtcdTable::replace`].
+    pub fn replace_until(&self, name: &str, old: &[u8], new: &[u8], lease: EtcdLease) -> Result<bool> {
+        self.change(name, old, Some(new), PutOptions::new().with_lease(lease.0))
+    }
+
+    fn change(&self, name: &str, old: &[u8], new: Option<&[u8]>, options: PutOptions) -> Result<bool> {
         check_size(new.unwrap_or_default())?;
         let (table, key) = (self.remote.clone(), self.remote.key(name));
         let (old, new) = (old.to_vec(), new.map(<[u8]>::to_vec));
         self.thread.run(async move {
             let change = match &new {
-                // The row ends when it would have ended.
-                Some(new) => {
-                    TxnOp::put(key.as_str(), new.clone(), Some(PutOptions::new().with_ignore_lease()))
-                }
+                Some(new) => TxnOp::put(key.as_str(), new.clone(), Some(options)),
                 None => TxnOp::delete(key.as_str(), None),
             };
             let is_old = Compare::value(key.as_str(), CompareOp::Equal, old.clone());
@@ -285,6 +291,30 @@ impl RemoteTable {
     fn row(&self, row: &KeyValue) -> Option<TableRow> {
         let name = std::str::from_utf8(row.key()).ok()?.strip_prefix(&self.key(""))?;
         Some(TableRow { name: name.to_owned(), value: row.value().to_vec() })
+    }
+
+    /// Up to `most` rows from a key on, as far as the options say, and a revision after all of
+    /// them.
+    async fn range(
+        &self,
+        mut from: String,
+        options: GetOptions,
+        most: usize,
+    ) -> Result<(Vec<TableRow>, i64)> {
+        let (mut rows, mut revision) = (Vec::new(), 0);
+        while rows.len() < most {
+            let missing = i64::try_from(most - rows.len()).unwrap_or(i64::MAX);
+            let answer = self.get(&from, options.clone().with_limit(missing.min(MAX_PAGE_ROWS))).await?;
+            if revision == 0 {
+                revision = answer.header().map_or(0, |header| header.revision());
+            }
+            rows.extend(answer.kvs().iter().filter_map(|row| self.row(row)));
+            match answer.kvs().last() {
+                Some(last) if answer.more() => from = String::from_utf8_lossy(last.key()).into_owned() + "\0",
+                _ => break,
+            }
+        }
+        Ok((rows, revision))
     }
 
     async fn get(&self, from: &str, options: GetOptions) -> Result<GetResponse> {

@@ -389,6 +389,11 @@ export function keyPageOf(said: Answer): Page<Key> {
   return { items: said.list("keys", keyOf), next: said.textOrNull("next") ?? undefined };
 }
 
+/** The page of requests for approval in an answer. */
+export function approvalPageOf(said: Answer): Page<Approval> {
+  return { items: said.list("approvals", approvalOf), next: said.textOrNull("next") ?? undefined };
+}
+
 /** The page of entries in an answer. */
 export function entryPageOf(said: Answer): Page<AuditEntry> {
   return { items: said.list("entries", entryOf), next: said.numberOrNothing("next") };

@@ -4,6 +4,7 @@ import {
   Answer,
   type Approval,
   approvalOf,
+  approvalPageOf,
   type ApprovalSubject,
   type AuditEntry,
   base64,
@@ -437,8 +438,8 @@ export class Client {
   }
 
   /** The requests that have not expired, about keys that the caller may read, the oldest first. */
-  async approvals(options?: CallOptions): Promise<Approval[]> {
-    return (await this.#call({ method: "GET", path: "/api/v1/approvals", effect: "reads" }, options)).list("approvals", approvalOf);
+  async *approvals(options?: CallOptions): AsyncGenerator<Approval, void, undefined> {
+    yield* this.#list("/api/v1/approvals", undefined, approvalPageOf, options);
   }
 
   /** Reads a request for approval. */

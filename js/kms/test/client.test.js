@@ -207,6 +207,20 @@ test("pages are one sequence", async () => {
   assert.equal(requests[1]?.url, "/api/v1/keys?limit=1000&after=x%2Fy");
 });
 
+test("requests for approval are one sequence", async () => {
+  const time = "2026-01-31T09:30:00.000Z";
+  const approval = (/** @type {string} */ id) => ({
+    request: { id, key: "k", subject: { operation: "sign", digest: "d", size: 1 }, requester: "ci", reason: "r", created: time, expires: time },
+    state: "waiting", threshold: 1, statements: [],
+  });
+  const { client, requests } = await answering(answer({ approvals: [approval("a")], next: "a" }), answer({ approvals: [approval("b")], next: null }));
+  const ids = [];
+  for await (const { id } of client.approvals()) ids.push(id);
+  assert.deepEqual(ids, ["a", "b"]);
+  const path = "/api/v1/approvals?limit=1000";
+  assert.deepEqual(requests.map(({ url }) => url), [path, `${path}&after=a`]);
+});
+
 test("entries of the audit log are one sequence, from any number on", async () => {
   const entry = (/** @type {number} */ number) => ({ number, time: "2026-01-31T09:30:00.000Z", who: "app", operation: "sign", result: "ok", line: "l" });
   const { client, requests } = await answering(answer({ entries: [entry(5)], next: 5 }), answer({ entries: [entry(6)], next: null }));

@@ -274,6 +274,18 @@ def test_pages_are_one_sequence() -> None:
     assert service.requests[1].url.raw_path == b"/api/v1/keys?limit=1000&after=x%2Fy"
 
 
+def test_requests_for_approval_are_one_sequence() -> None:
+    def approval(id: str) -> dict[str, object]:
+        time, subject = "2026-01-31T09:30:00.000Z", {"operation": "sign", "digest": "d", "size": 1}
+        request = {"id": id, "key": "k", "subject": subject, "requester": "ci", "reason": "r", "created": time, "expires": time}
+        return {"request": request, "state": "waiting", "threshold": 1, "statements": []}
+
+    service = Service(says({"approvals": [approval("a")], "next": "a"}), says({"approvals": [approval("b")], "next": None}))
+    assert [one.id for one in service.client.approvals()] == ["a", "b"]
+    paths = [request.url.raw_path for request in service.requests]
+    assert paths == [b"/api/v1/approvals?limit=1000", b"/api/v1/approvals?limit=1000&after=a"]
+
+
 def test_entries_of_the_audit_log_are_one_sequence_from_any_number_on() -> None:
     entry = {"time": "2026-01-31T09:30:00.000Z", "who": "app", "operation": "sign", "result": "ok", "line": "l", "key": None}
     pages = says({"entries": [{**entry, "number": 5}], "next": 5}), says({"entries": [{**entry, "number": 6}], "next": None})

@@ -32,7 +32,7 @@ use tokio::runtime::{Builder, Runtime};
 use zeroize::Zeroizing;
 
 use crate::address::Address;
-use crate::approvals::{Approval, Decision, NewApproval, UseApproval};
+use crate::approvals::{Approval, ApprovalPage, Decision, NewApproval, UseApproval};
 use crate::audit_log::{AuditEntry, AuditEntryPage, AuditLogReport, Checkpoint};
 use crate::encryption::EncapsulatedKey;
 use crate::error::{BatchError, Error, Result, ServiceError};
@@ -150,6 +150,20 @@ impl Client {
         Pages { pages: self.client.keys(), runtime: self.runtime.clone() }
     }
 
+    /// Lists the requests for approval that have not expired, about keys that the caller may read,
+    /// the oldest first.
+    ///
+    /// ```
+    /// use bulla_client::blocking::Client;
+    ///
+    /// fn ids(client: &Client) -> bulla_client::Result<Vec<String>> {
+    ///     client.approvals().map(|one| Ok(one?.id().to_owned())).collect()
+    /// }
+    /// ```
+    pub fn approvals(&self) -> Pages<Approval> {
+        Pages { pages: self.client.approvals(), runtime: self.runtime.clone() }
+    }
+
     /// Lists the entries of the audit log, the oldest first: all of them, or those after a number.
     pub fn audit_entries(&self, after: Option<u64>) -> Pages<AuditEntry> {
         Pages { pages: self.client.audit_entries(after), runtime: self.runtime.clone() }
@@ -223,7 +237,7 @@ calls! {
     import_key(new: &NewKey, material: KeyMaterial<'_>) -> Key;
     import_version(key: &str, material: KeyMaterial<'_>) -> Key;
     request_approval(new: &NewApproval<'_>) -> Approval;
-    approvals() -> Vec<Approval>;
+    approval_page(after: Option<&str>) -> ApprovalPage;
     approval(id: &str) -> Approval;
     approve(id: &str, decision: &Decision<'_>) -> Approval;
     reject(id: &str, decision: &Decision<'_>) -> Approval;

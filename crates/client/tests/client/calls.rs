@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bulla_client::{
-    Attenuation, ErrorCode, ErrorKind, Grant, HashFunction, KeyMaterial, KeyState, KeyUpdate, LoginProvider,
-    NewKey, Origin, Prehash, PrivateKeyFormat, PublicKeyFormat, Recipient, Rotation, RsaPadding, SignItem,
-    SignatureScheme, Statement, StatementKind, Token, Verdict, VerifyItem, VersionState,
+    ApprovalState, Attenuation, ErrorCode, ErrorKind, Grant, HashFunction, KeyMaterial, KeyState, KeyUpdate,
+    LoginProvider, NewKey, Origin, Prehash, PrivateKeyFormat, PublicKeyFormat, Recipient, Rotation,
+    RsaPadding, SignItem, SignatureScheme, Statement, StatementKind, Token, Verdict, VerifyItem,
+    VersionState,
 };
 use bulla_kms::token::{GrantedKeys, TokenOperation};
 use bulla_kms::{Attestation, SignatureFile, SignedAttestation, Succession};
@@ -17,6 +18,7 @@ use ring::rand::SystemRandom;
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use serde_json::json;
 
+use crate::faulty::{Canned, Fault, Faulty, Request};
 use crate::support::{Service, config, keystore, token};
 use crate::{blocking, builder, client};
 
@@ -229,6 +231,27 @@ fn keys_are_listed_page_by_page() {
     // The root key is one of them.
     assert_eq!(keys.len(), KEYS + 1);
     assert!(keys.windows(2).all(|two| two[0].id < two[1].id));
+}
+
+#[test]
+fn requests_for_approval_are_read_page_by_page() {
+    let page = |text| Fault::Answer(Canned(200, 0, text));
+    let pages = [
+        page(
+            r#"{"approvals":[{"request":{"id":"a"},"state":"waiting","threshold":1,"statements":[]}],"next":"a"}"#,
+        ),
+        page(
+            r#"{"approvals":[{"request":{"id":"b"},"state":"used","threshold":1,"statements":[]}],"next":null}"#,
+        ),
+    ];
+    let service = Service::open();
+    let network = Faulty::before(&service.url, &pages);
+    let approvals: Vec<_> = blocking(builder(&network.url)).approvals().collect::<Result<_, _>>().unwrap();
+    let shown: Vec<_> = approvals.iter().map(|one| (one.id(), one.state)).collect();
+    assert_eq!(shown, [("a", ApprovalState::Waiting), ("b", ApprovalState::Used)]);
+    let seen = network.seen();
+    let asked: Vec<_> = seen.iter().map(Request::target).collect();
+    assert_eq!(asked, ["/api/v1/approvals?limit=1000", "/api/v1/approvals?limit=1000&after=a"]);
 }
 
 #[test]

@@ -50,6 +50,11 @@ pub(crate) struct Request {
 }
 
 impl Request {
+    /// The path and the query.
+    pub(crate) fn target(&self) -> &str {
+        self.head.split(' ').nth(1).unwrap()
+    }
+
     /// The value of a header.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let lines = self.head.lines().filter_map(|line| line.split_once(": "));

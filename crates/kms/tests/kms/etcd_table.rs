@@ -65,12 +65,35 @@ fn a_reader_gets_what_is_new_and_pages_of_it() {
 }
 
 #[test]
+fn a_page_has_as_many_rows_as_wanted_from_after_a_name_on() {
+    let cluster = Cluster::start(1);
+    let table = EtcdTable::open(&options(&cluster, "bulla")).unwrap();
+    for number in 0..600 {
+        table.insert(&format!("many/{number:03}"), b"x", None).unwrap();
+    }
+    table.insert("many1/1", b"x", None).unwrap();
+    let page = |after: &str, most: usize| -> Vec<String> {
+        table.page("many", after, most).unwrap().into_iter().map(|row| row.name).collect()
+    };
+    let names = |from: usize, to: usize| -> Vec<_> { (from..to).map(|n| format!("many/{n:03}")).collect() };
+    assert_eq!(page("many/", 3), names(0, 3));
+    assert_eq!(page("many/002", 300), names(3, 303));
+    assert_eq!(page("many/0025", 1), names(3, 4), "no row has the name");
+    assert_eq!(page("many/", usize::MAX), names(0, 600));
+    assert_eq!((page("many/599", 1), page("many/", 0)), (vec![], vec![]));
+}
+
+#[test]
 fn a_row_with_a_time_ends_with_it_unless_it_is_renewed() {
     let cluster = Cluster::start(1);
     let table = EtcdTable::open(&options(&cluster, "bulla")).unwrap();
     let [kept, left] = [(); 2].map(|()| table.lease(Duration::from_secs(3)).unwrap());
     table.insert("nodes/kept", b"1", Some(kept)).unwrap();
     table.insert("nodes/left", b"1", Some(left)).unwrap();
+    // A new value may have another time.
+    table.insert("nodes/moved", b"1", Some(left)).unwrap();
+    assert!(!table.replace_until("nodes/moved", b"2", b"3", kept).unwrap());
+    assert!(table.replace_until("nodes/moved", b"1", b"2", kept).unwrap());
     // A new value has the time of the old one.
     assert!(table.replace("nodes/left", b"1", Some(b"2")).unwrap());
     let end = Instant::now() + WAIT_TIMEOUT;
@@ -80,6 +103,7 @@ fn a_row_with_a_time_ends_with_it_unless_it_is_renewed() {
         std::thread::sleep(Duration::from_millis(100));
     }
     assert!(table.get("nodes/kept").unwrap().is_some());
+    assert_eq!(table.get("nodes/moved").unwrap(), Some(row("nodes/moved", b"2")));
     assert!(!table.renew(left).unwrap(), "it has ended");
 }
 

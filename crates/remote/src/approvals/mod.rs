@@ -186,7 +186,7 @@ fn require(args: &RequireArgs) -> Result<()> {
 }
 
 fn list(args: &ListArgs) -> Result<()> {
-    let approvals = service(&args.keystore)?.ask(|client| client.approvals())?;
+    let approvals: Vec<_> = service(&args.keystore)?.ask(|client| client.approvals().collect())?;
     for (place, approval) in approvals.iter().enumerate() {
         if args.report.json {
             json(approval, None)?;

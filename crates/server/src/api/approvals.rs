@@ -1,4 +1,5 @@
 //! Requests for approval: making them, looking at them, and deciding about them.
+#![allow(unused_qualifications, reason = "what utoipa makes of the parameters of a query has them")]
 
 use std::sync::Arc;
 
@@ -14,13 +15,13 @@ use bulla_kms::signature::Comment;
 use bulla_kms::token::TokenOperation;
 use bulla_kms::{KeyId, KeyRef, KeySelector, Keystore, KmsError};
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::access::Session;
-use crate::error::{ApiError, ErrorBody, Result};
-use crate::request::{BodyBytes, Caller, Path, parse, parse_short, resolve_key};
-use crate::service::{Approvals, KeptRequest, Service, WantedUse, Worker};
+use crate::error::{ApiError, ApiErrorCode, ErrorBody, Result};
+use crate::request::{BodyBytes, Caller, Path, Query, parse, parse_short, resolve_key};
+use crate::service::{Approvals, KeptRequest, Service, TooManyRequests, WantedUse, Worker};
 
 /// The BLAKE3 digest of nothing.
 const EXAMPLE_DIGEST: &str = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262";
@@ -214,12 +215,20 @@ async fn request(
     let requester = identity(&caller.session)?;
     let service = Arc::clone(&worker.service);
     let made = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
+        let approvals = approvals(&service, keystore, key.key_id());
+        // Asked first, so that the audit log has no request that nobody will see.
+        if let Err(too_many) = approvals.check_room(&requester)? {
+            return Ok(Err(too_many));
+        }
         let made =
             keystore.request_approval(key.as_ref(), subject, &requester, reason, expires_in_seconds)?;
-        let kept = approvals(&service, keystore, made.key.key_id()).add(made)?;
-        ApprovalView::new(keystore, kept)
+        Ok(match approvals.add(made)? {
+            Ok(kept) => Ok(ApprovalView::new(keystore, kept)?),
+            Err(too_many) => Err(too_many),
+        })
     });
-    Ok((StatusCode::CREATED, Json(made.await?)))
+    let too_many = |TooManyRequests(why)| ApiError::new(ApiErrorCode::QuotaExceeded, why);
+    Ok((StatusCode::CREATED, Json(made.await?.map_err(too_many)?)))
 }
 
 fn approvals<'a>(service: &'a Service, keystore: &'a Keystore, key: &KeyId) -> Approvals<'a> {
@@ -234,27 +243,55 @@ fn sees(session: &Session, kept: &KeptRequest) -> bool {
     session.authority.permits(TokenOperation::Read, key) || is_own && session.authority.is_about(key)
 }
 
-/// The requests of a tenant.
+/// Which requests to list.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ListApprovals {
+    /// The most requests to return.
+    #[param(minimum = 1, maximum = 1000, default = 100)]
+    limit: Option<usize>,
+    /// Only requests after this one: the `next` of the page before.
+    after: Option<String>,
+}
+
+/// A page of requests for approval.
 #[derive(Serialize, ToSchema)]
-struct ApprovalList {
+struct ApprovalPage {
     /// The requests, the oldest first.
     approvals: Vec<ApprovalView>,
+    /// The value of `after` for the next page; none on the last.
+    next: Option<String>,
 }
 
 /// List the requests for approval that have not expired, about keys that the caller may read.
-#[utoipa::path(get, path = "/api/v1/approvals", tag = "approvals", extensions(("x-permission" = json!("read"))),
-    responses((status = 200, description = "The requests", body = ApprovalList), (status = "default", body = ErrorBody)))]
-async fn list(State(worker): State<Worker>, caller: Caller) -> Result<Json<ApprovalList>> {
+#[utoipa::path(get, path = "/api/v1/approvals", tag = "approvals", params(ListApprovals), extensions(("x-permission" = json!("read"))),
+    responses((status = 200, description = "A page of requests", body = ApprovalPage), (status = "default", body = ErrorBody)))]
+async fn list(
+    State(worker): State<Worker>,
+    caller: Caller,
+    Query(ListApprovals { limit, after }): Query<ListApprovals>,
+) -> Result<Json<ApprovalPage>> {
     if !caller.session.authority.operations.contains(TokenOperation::Read) {
         return Err(ApiError::forbidden());
     }
+    let limit = limit.unwrap_or(100);
+    if !(1..=1000).contains(&limit) {
+        return Err(ApiError::malformed("`limit` is from 1 to 1000"));
+    }
+    let after = after.map(|after| after.parse::<ApprovalId>()).transpose()?;
     let (service, session) = (Arc::clone(&worker.service), Arc::clone(&caller.session));
-    let all = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
-        let all = Approvals::new(&service.rows, keystore, &session.authority.tenant).all()?;
-        let seen = all.into_iter().filter(|kept| sees(&session, kept));
-        seen.map(|kept| ApprovalView::new(keystore, kept)).collect::<Result<_, _>>()
+    let page = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
+        let approvals = Approvals::new(&service.rows, keystore, &session.authority.tenant);
+        let mut found = approvals.page(after, limit + 1, |kept| sees(&session, kept))?;
+        let more = found.len() > limit;
+        found.truncate(limit);
+        let next = found.last().filter(|_| more).map(|kept| kept.request.id.to_string());
+        let approvals =
+            found.into_iter().map(|kept| ApprovalView::new(keystore, kept)).collect::<Result<_, _>>()?;
+        Ok(ApprovalPage { approvals, next })
     });
-    Ok(Json(ApprovalList { approvals: all.await? }))
+    Ok(Json(page.await?))
 }
 
 /// A request that the caller sees.

@@ -21,12 +21,13 @@ impl ClusterNode {
         Ok(self.table_of_rows()?.table.get(name)?.map(|row| row.value))
     }
 
-    /// The names and values of a folder's rows.
+    /// The names and values of a folder's rows, in the order of their names: so many, from after
+    /// one of these names on.
     ///
     /// # Errors
     /// Those of etcd.
-    pub(crate) fn rows(&self, folder: &str) -> Result<Vec<(String, Vec<u8>)>> {
-        let (rows, _) = self.table_of_rows()?.table.read(folder, 0)?;
+    pub(crate) fn row_page(&self, folder: &str, after: &str, most: usize) -> Result<Vec<(String, Vec<u8>)>> {
+        let rows = self.table_of_rows()?.table.page(folder, after, most)?;
         Ok(rows.into_iter().map(|TableRow { name, value }| (name, value)).collect())
     }
 
@@ -56,5 +57,21 @@ impl ClusterNode {
     /// Those of etcd.
     pub(crate) fn replace_row(&self, name: &str, old: &[u8], new: Option<&[u8]>) -> Result<bool> {
         Ok(self.table_of_rows()?.table.replace(name, old, new)?)
+    }
+
+    /// Replaces a row's value, if it is still `old`, by one that etcd removes after `lifetime`.
+    ///
+    /// # Errors
+    /// Those of etcd.
+    pub(crate) fn replace_row_until(
+        &self,
+        name: &str,
+        old: &[u8],
+        new: &[u8],
+        lifetime: Duration,
+    ) -> Result<bool> {
+        let attached = self.table_of_rows()?;
+        let lease = attached.table.lease(lifetime)?;
+        Ok(attached.table.replace_until(name, old, new, lease)?)
     }
 }

@@ -69,6 +69,10 @@ mod without_etcd {
             match self.0 {}
         }
 
+        pub(crate) fn page(&self, _folder: &str, _after: &str, _most: usize) -> Result<Vec<TableRow>> {
+            match self.0 {}
+        }
+
         pub(crate) fn get(&self, _name: &str) -> Result<Option<TableRow>> {
             match self.0 {}
         }
@@ -91,6 +95,16 @@ mod without_etcd {
         }
 
         pub(crate) fn replace(&self, _name: &str, _old: &[u8], _new: Option<&[u8]>) -> Result<bool> {
+            match self.0 {}
+        }
+
+        pub(crate) fn replace_until(
+            &self,
+            _name: &str,
+            _old: &[u8],
+            _new: &[u8],
+            _lease: EtcdLease,
+        ) -> Result<bool> {
             match self.0 {}
         }
 

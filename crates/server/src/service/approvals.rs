@@ -3,19 +3,29 @@
 //! A row has the request, the statements of those who decided, and whether it was used. It is used
 //! by changing the row, which of several callers and nodes one does, and only then is the key used:
 //! a node that is killed between the two leaves a request that counts no more.
+//!
+//! Another row says which requests a requester has: nobody fills a tenant's folder alone.
+
+use std::ops::ControlFlow;
 
 use bulla_kms::approval::{
     ApprovalDecision, ApprovalId, ApprovalRequest, ApprovalRule, ApprovalState, ApprovalStatement,
     ApprovedUse, KeyUse,
 };
+use bulla_kms::audit_log::Actor;
 use bulla_kms::signature::Comment;
-use bulla_kms::{Code, KeyRef, Keystore, KmsError, Name, Result};
+use bulla_kms::{Code, KeyRef, Keystore, KmsError, Name, Result, Timestamp};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::rows::{RowFolder, RowInsertion, RowKind, ServiceRow, ServiceRows};
 
 /// How often a change is tried again that others make at the same time.
 const MAX_TRIES: usize = 64;
+/// The most requests of one requester that are neither used nor rejected, nor expired.
+const MAX_OPEN: usize = 100;
+/// The most requests of one requester that have not expired: a tenth of a tenant's.
+const MAX_UNEXPIRED: usize = 1_000;
 
 /// A request as it is kept.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -31,6 +41,35 @@ impl KeptRequest {
     pub(crate) fn state(&self, rule: &ApprovalRule) -> ApprovalState {
         rule.state(&self.request, &self.statements)
     }
+}
+
+/// A request that counts for its requester, until it expires.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CountedRequest {
+    id: ApprovalId,
+    expires: Timestamp,
+    /// Whether it was used or rejected.
+    is_over: bool,
+}
+
+/// Why a requester makes no more requests for now.
+#[derive(Debug)]
+pub(crate) struct TooManyRequests(pub(crate) String);
+
+/// Whether a requester with these requests may make one more.
+fn check_room(requester: &Actor, counted: &[CountedRequest]) -> Result<(), TooManyRequests> {
+    if counted.iter().filter(|one| !one.is_over).count() >= MAX_OPEN {
+        return Err(TooManyRequests(format!(
+            "{requester} has {MAX_OPEN} requests for approval that are neither used nor rejected: use some, let approvers reject some, or wait until they expire"
+        )));
+    }
+    if counted.len() >= MAX_UNEXPIRED {
+        return Err(TooManyRequests(format!(
+            "{requester} has {MAX_UNEXPIRED} requests for approval that have not expired: wait, and let requests expire sooner (`expires_in_seconds`)"
+        )));
+    }
+    Ok(())
 }
 
 /// How a caller wants to use a request.
@@ -49,6 +88,8 @@ pub(crate) struct Approvals<'a> {
     rows: &'a ServiceRows,
     keystore: &'a Keystore,
     folder: RowFolder,
+    /// Which requests each requester has.
+    requesters: RowFolder,
 }
 
 fn not_found(id: ApprovalId) -> KmsError {
@@ -62,19 +103,101 @@ fn refused(id: ApprovalId, why: &str) -> KmsError {
 
 impl<'a> Approvals<'a> {
     pub(crate) fn new(rows: &'a ServiceRows, keystore: &'a Keystore, tenant: &Name) -> Self {
-        Self { rows, keystore, folder: RowFolder::new(keystore, RowKind::Approval, tenant.as_str()) }
+        let folder = |kind| RowFolder::new(keystore, kind, tenant.as_str());
+        let (requests, requesters) = (folder(RowKind::Approval), folder(RowKind::Requester));
+        Self { rows, keystore, folder: requests, requesters }
     }
 
-    /// Keeps a new request.
+    /// Whether a requester may make one more request.
+    ///
+    /// # Errors
+    /// Those of reading, and of etcd.
+    pub(crate) fn check_room(&self, requester: &Actor) -> Result<Result<(), TooManyRequests>> {
+        Ok(check_room(requester, &self.counted(requester)?.1))
+    }
+
+    /// Keeps a new request, if its requester has room for it. Of several that are made at the same
+    /// time, on whichever nodes, so many are kept as there is room for.
     ///
     /// # Errors
     /// Those of writing, and of etcd.
-    pub(crate) fn add(&self, request: ApprovalRequest) -> Result<KeptRequest> {
+    pub(crate) fn add(&self, request: ApprovalRequest) -> Result<Result<KeptRequest, TooManyRequests>> {
+        if let Err(too_many) = self.count(&request)? {
+            return Ok(Err(too_many));
+        }
         let (id, expires) = (request.id, request.expires);
         let kept = KeptRequest { request, statements: Vec::new(), used: false };
-        match self.rows.insert(self.keystore, &self.folder, &id.to_string(), &text(&kept), Some(expires))? {
-            RowInsertion::Added => Ok(kept),
-            RowInsertion::Exists => Err(KmsError::new(Code::AlreadyExists, "the request is there already")),
+        match self.rows.insert(self.keystore, &self.folder, &id.to_string(), &text(&kept), Some(expires)) {
+            Ok(RowInsertion::Added) => Ok(Ok(kept)),
+            Ok(RowInsertion::Exists) => {
+                Err(KmsError::new(Code::AlreadyExists, "the request is there already"))
+            }
+            Err(error) => {
+                // The tenant has no room. After another error, the row may be there nonetheless.
+                if error.code == Code::Busy {
+                    self.change_counted(&kept.request, |all| all.retain(|one| one.id != id));
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// The row of a requester, if there is one, and which of their requests have not expired.
+    fn counted(&self, requester: &Actor) -> Result<(Option<ServiceRow>, Vec<CountedRequest>)> {
+        let row = self.rows.get(self.keystore, &self.requesters, requester.as_str())?;
+        let mut counted: Vec<CountedRequest> = row.as_ref().map(read).transpose()?.unwrap_or_default();
+        let now = Timestamp::now()?;
+        counted.retain(|one| one.expires > now);
+        Ok((row, counted))
+    }
+
+    /// Counts a request for its requester, if there is room.
+    fn count(&self, request: &ApprovalRequest) -> Result<Result<(), TooManyRequests>> {
+        let &ApprovalRequest { id, expires, ref requester, .. } = request;
+        for _ in 0..MAX_TRIES {
+            let (row, mut counted) = self.counted(requester)?;
+            if let Err(too_many) = check_room(requester, &counted) {
+                return Ok(Err(too_many));
+            }
+            counted.push(CountedRequest { id, expires, is_over: false });
+            let end = counted.iter().map(|one| one.expires).fold(expires, Timestamp::max);
+            let (keystore, text) = (self.keystore, text(&counted));
+            let is_counted = match row {
+                Some(row) => self.rows.replace_until(keystore, &row, &text, end)?,
+                None => {
+                    let (folder, name) = (&self.requesters, requester.as_str());
+                    self.rows.insert(keystore, folder, name, &text, Some(end))? == RowInsertion::Added
+                }
+            };
+            if is_counted {
+                return Ok(Ok(()));
+            }
+        }
+        Err(busy())
+    }
+
+    /// A request was used or rejected.
+    fn end(&self, request: &ApprovalRequest) {
+        self.change_counted(request, |all| {
+            all.iter_mut().filter(|one| one.id == request.id).for_each(|one| one.is_over = true);
+        });
+    }
+
+    /// Changes how a request counts for its requester. If that fails, it counts as before until it
+    /// expires.
+    fn change_counted(&self, request: &ApprovalRequest, change: impl Fn(&mut Vec<CountedRequest>)) {
+        let try_to = || -> Result<()> {
+            for _ in 0..MAX_TRIES {
+                let (Some(row), mut counted) = self.counted(&request.requester)? else { return Ok(()) };
+                change(&mut counted);
+                if self.rows.replace(self.keystore, &row, &text(&counted))? {
+                    return Ok(());
+                }
+            }
+            Err(busy())
+        };
+        if let Err(error) = try_to() {
+            tracing::warn!(id = %request.id, "a request for approval counts for its requester until it expires: {error}");
         }
     }
 
@@ -86,15 +209,23 @@ impl<'a> Approvals<'a> {
         self.row(id).map(|(_, kept)| kept)
     }
 
-    /// All requests that have not expired, the oldest first.
+    /// Up to `most` requests that have not expired and that somebody sees, the oldest first: the
+    /// first ones, or those after a request, which may have expired. No later request is read.
     ///
     /// # Errors
     /// Those of reading, and of etcd.
-    pub(crate) fn all(&self) -> Result<Vec<KeptRequest>> {
-        let rows = self.rows.all(self.keystore, &self.folder)?;
-        let mut all = rows.iter().map(read).collect::<Result<Vec<_>>>()?;
-        all.sort_by_key(|kept| (kept.request.created, kept.request.id.to_string()));
-        Ok(all)
+    pub(crate) fn page(
+        &self,
+        after: Option<ApprovalId>,
+        most: usize,
+        sees: impl Fn(&KeptRequest) -> bool,
+    ) -> Result<Vec<KeptRequest>> {
+        let (after, mut found) = (after.map(|id| id.to_string()), Vec::new());
+        self.rows.scan(self.keystore, &self.folder, after.as_deref(), |row| {
+            found.extend(Some(read(&row)?).filter(&sees));
+            Ok(if found.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        })?;
+        Ok(found)
     }
 
     fn row(&self, id: ApprovalId) -> Result<(ServiceRow, KeptRequest)> {
@@ -126,6 +257,10 @@ impl<'a> Approvals<'a> {
             }
             kept.statements.push(statement.clone());
             if self.rows.replace(self.keystore, &row, &text(&kept))? {
+                let rule = self.keystore.approval_rule(kept.request.key.key_id())?;
+                if rule.is_some_and(|rule| kept.state(&rule) == ApprovalState::Rejected) {
+                    self.end(&kept.request);
+                }
                 return Ok(kept);
             }
         }
@@ -148,6 +283,7 @@ impl<'a> Approvals<'a> {
             if !self.rows.replace(self.keystore, &row, &text(&used))? {
                 continue;
             }
+            self.end(&kept.request);
             return match wanted.override_reason {
                 None => Ok(self.keystore.with_approval(ApprovedUse::new(kept.request, kept.statements))),
                 Some(reason) => {
@@ -208,12 +344,72 @@ fn busy() -> KmsError {
     KmsError::new(Code::Busy, "others change the same request all the time: try again")
 }
 
-fn text(kept: &KeptRequest) -> Vec<u8> {
-    serde_json::to_vec(kept).unwrap_or_default()
+fn text(content: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(content).unwrap_or_default()
 }
 
-fn read(row: &ServiceRow) -> Result<KeptRequest> {
+fn read<T: DeserializeOwned>(row: &ServiceRow) -> Result<T> {
     serde_json::from_slice(&row.content).map_err(|error| {
         KmsError::new(Code::KeystoreCorrupt, format!("a request for approval is malformed: {error}"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::num::{NonZeroU32, NonZeroU64};
+
+    use bulla_kms::approval::{ApprovalSubject, Approver};
+    use bulla_kms::{Algorithm, NewKey};
+
+    use super::*;
+
+    #[test]
+    fn requests_after_a_page_are_not_read() {
+        let (keystore, rows) = (Keystore::in_memory().unwrap(), ServiceRows::new(None, None));
+        let tenant: Name = "local".parse().unwrap();
+        let new = NewKey::new(tenant.clone(), "files".parse().unwrap(), Algorithm::Ed25519);
+        let own = keystore.create_key(new.clone()).unwrap();
+        let public_key = keystore.public_key(&own).unwrap();
+        let ann = Approver { name: "ann".parse().unwrap(), public_key };
+        let rule = ApprovalRule::new(NonZeroU32::MIN, vec![ann], NonZeroU64::new(3600).unwrap());
+        let key = keystore.create_key(new.approval(rule)).unwrap();
+        let approvals = Approvals::new(&rows, &keystore, &tenant);
+        let ids: Vec<_> = (0..5)
+            .map(|size| {
+                let subject = ApprovalSubject::Sign { digest: bulla_blake3::hash(b""), size, name: None };
+                let (requester, reason) = ("ci".parse().unwrap(), "r".parse().unwrap());
+                let made = keystore.request_approval(&key, subject, &requester, reason, None).unwrap();
+                approvals.add(made).unwrap().unwrap().request.id
+            })
+            .collect();
+        let read = Cell::new(0);
+        let sees = |_: &KeptRequest| {
+            read.set(read.get() + 1);
+            true
+        };
+        let page = approvals.page(None, 2, sees).unwrap();
+        assert_eq!((page.len(), read.get()), (2, 2));
+        let all = approvals.page(None, usize::MAX, |_| true).unwrap();
+        let next = approvals.page(Some(page[1].request.id), 2, sees).unwrap();
+        assert_eq!((next.len(), read.get()), (2, 4));
+        let listed: Vec<_> = all.iter().map(|kept| kept.request.id).collect();
+        let in_pages: Vec<_> = page.iter().chain(&next).map(|kept| kept.request.id).collect();
+        assert_eq!(in_pages, listed[..4]);
+        assert!(listed.len() == ids.len() && ids.iter().all(|id| listed.contains(id)));
+    }
+
+    #[test]
+    fn requests_that_are_over_have_a_larger_bound() {
+        let requester = "ci".parse().unwrap();
+        let id: ApprovalId = "0197a5c0-4c1e-7e0b-9a37-0d2a6f3b8c11".parse().unwrap();
+        let one = |is_over| CountedRequest { id, expires: Timestamp::default(), is_over };
+        let room = |open: usize, over: usize| {
+            let all: Vec<_> = (0..open + over).map(|place| one(place >= open)).collect();
+            check_room(&requester, &all).map_err(|TooManyRequests(why)| why)
+        };
+        assert_eq!((room(99, 900), room(0, 999)), (Ok(()), Ok(())));
+        assert!(room(100, 0).unwrap_err().contains("ci has 100 requests"));
+        assert!(room(99, 901).unwrap_err().contains("ci has 1000 requests"));
+    }
 }

@@ -12,7 +12,7 @@ mod state;
 mod worker;
 
 pub(crate) use self::answer_cache::{AnswerOwner, PriorRequest, RequestDigest, RequestOutcome, StoredAnswer};
-pub(crate) use self::approvals::{Approvals, KeptRequest, WantedUse};
+pub(crate) use self::approvals::{Approvals, KeptRequest, TooManyRequests, WantedUse};
 pub(crate) use self::blocking_pool::run_off_thread;
 pub(crate) use self::mounts::Mounts;
 pub(crate) use self::policies::Policies;

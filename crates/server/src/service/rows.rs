@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write as _;
+use std::ops::{Bound, ControlFlow};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -27,6 +28,8 @@ const MAX_LONG_ROWS: usize = 128;
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// How often that is done at most when a folder is full: all of its rows are read for it.
 const FULL_SWEEP_INTERVAL: Duration = Duration::from_secs(10);
+/// How many rows of a list are read at once.
+const ROWS_AT_ONCE: usize = 256;
 /// A row is kept a little longer than it counts: nodes' clocks differ.
 const GRACE: Duration = Duration::from_secs(60);
 
@@ -45,8 +48,11 @@ pub(crate) enum RowKind {
     UsedJwt,
     /// The same, to be counted. The folder is that of the issuer and a tenant.
     UsedJwtOfTenant,
-    /// A request for approval, by its id. The folder is the tenant's.
+    /// A request for approval, by its id. The folder is the tenant's, and its rows are in the order
+    /// of their times.
     Approval,
+    /// Which requests a requester has, by the requester's name. The folder is the tenant's.
+    Requester,
 }
 
 impl RowKind {
@@ -59,6 +65,17 @@ impl RowKind {
             Self::UsedJwt => "used-jwts",
             Self::UsedJwtOfTenant => "used-jwts-of-tenants",
             Self::Approval => "approvals",
+            Self::Requester => "requesters",
+        }
+    }
+
+    /// With how many digits of its time a row's name begins. Whoever sees the rows knows when they
+    /// were made anyway.
+    const fn time_digits(self) -> usize {
+        match self {
+            // The first 48 bits of the request's id.
+            Self::Approval => 12,
+            _ => 0,
         }
     }
 
@@ -67,9 +84,12 @@ impl RowKind {
         match self {
             Self::UsedJwt => None,
             Self::LongWrappedAnswer => Some(MAX_LONG_ROWS),
-            Self::Token | Self::SecretId | Self::WrappedAnswer | Self::UsedJwtOfTenant | Self::Approval => {
-                Some(MAX_ROWS)
-            }
+            Self::Token
+            | Self::SecretId
+            | Self::WrappedAnswer
+            | Self::UsedJwtOfTenant
+            | Self::Approval
+            | Self::Requester => Some(MAX_ROWS),
         }
     }
 }
@@ -102,7 +122,13 @@ impl RowFolder {
 
     fn row(&self, keystore: &Keystore, id: &str) -> String {
         let digest = keystore.data_cipher().keyed_digest(format!("row\n{}\n{id}", self.name).as_bytes());
-        format!("{}/{}", self.name, hex::encode(&digest[..16]))
+        let time: String = id.chars().filter(|c| *c != '-').take(self.kind.time_digits()).collect();
+        format!("{}{time}{}", self.first(), &hex::encode(&digest[..16])[time.len()..])
+    }
+
+    /// What comes before the names of all rows.
+    fn first(&self) -> String {
+        format!("{}/", self.name)
     }
 }
 
@@ -249,13 +275,40 @@ impl ServiceRows {
     /// Those of [`ServiceRows::get`].
     pub(crate) fn all(&self, keystore: &Keystore, folder: &RowFolder) -> Result<Vec<ServiceRow>> {
         let mut rows = Vec::new();
-        for (name, sealed) in self.store.all(&folder.name)? {
+        for (name, sealed) in self.store.page(folder, &folder.first(), usize::MAX)? {
             let row = open(keystore, name, sealed)?;
             if !has_ended(row.expires)? {
                 rows.push(row);
             }
         }
         Ok(rows)
+    }
+
+    /// Passes the rows of a folder that have not ended to `take`, in the order of their names,
+    /// until it has enough: from the first one on, or from after the row of an id, whether there
+    /// is one or not. It waits for the disk, or for etcd.
+    ///
+    /// # Errors
+    /// Those of `take`, and of [`ServiceRows::get`].
+    pub(crate) fn scan(
+        &self,
+        keystore: &Keystore,
+        folder: &RowFolder,
+        after: Option<&str>,
+        mut take: impl FnMut(ServiceRow) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        let mut after = after.map_or_else(|| folder.first(), |id| folder.row(keystore, id));
+        loop {
+            let rows = self.store.page(folder, &after, ROWS_AT_ONCE)?;
+            let Some((last, _)) = rows.last() else { return Ok(()) };
+            after.clone_from(last);
+            for (name, sealed) in rows {
+                let row = open(keystore, name, sealed)?;
+                if !has_ended(row.expires)? && take(row)?.is_break() {
+                    return Ok(());
+                }
+            }
+        }
     }
 
     /// Gives a row other content, if nobody has changed it since it was read. Returns whether it
@@ -266,6 +319,26 @@ impl ServiceRows {
     pub(crate) fn replace(&self, keystore: &Keystore, row: &ServiceRow, new: &[u8]) -> Result<bool> {
         let new = seal(keystore, &row.name, new, row.expires)?;
         self.store.replace(&row.name, &row.sealed, Some(&new))
+    }
+
+    /// Like [`ServiceRows::replace`], and from now on the row ends at another time.
+    ///
+    /// # Errors
+    /// Those of [`ServiceRows::replace`].
+    pub(crate) fn replace_until(
+        &self,
+        keystore: &Keystore,
+        row: &ServiceRow,
+        new: &[u8],
+        expires: Timestamp,
+    ) -> Result<bool> {
+        let new = seal(keystore, &row.name, new, Some(expires))?;
+        match &self.store {
+            RowStore::Cluster(node) => {
+                node.replace_row_until(&row.name, &row.sealed, &new, lifetime(expires)?)
+            }
+            store => store.replace(&row.name, &row.sealed, Some(&new)),
+        }
     }
 
     /// Removes a row, if nobody has changed it since it was read. Returns whether it did: of
@@ -302,7 +375,7 @@ impl ServiceRows {
 
     /// Removes the rows that have ended.
     fn sweep(&self, keystore: &Keystore, folder: &RowFolder) -> Result<()> {
-        for (name, sealed) in self.store.all(&folder.name)? {
+        for (name, sealed) in self.store.page(folder, &folder.first(), usize::MAX)? {
             let row = open(keystore, name, sealed)?;
             if has_ended(row.expires)? {
                 self.store.replace(&row.name, &row.sealed, None)?;
@@ -344,9 +417,9 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The time for which a store must keep a row.
-fn lifetime(expires: Option<Timestamp>) -> Result<Option<Duration>> {
+fn lifetime(expires: Timestamp) -> Result<Duration> {
     let now = Timestamp::now()?.unix_millis();
-    Ok(expires.map(|end| Duration::from_millis(end.unix_millis().saturating_sub(now)) + GRACE))
+    Ok(Duration::from_millis(expires.unix_millis().saturating_sub(now)) + GRACE)
 }
 
 impl RowStore {
@@ -358,26 +431,28 @@ impl RowStore {
         }
     }
 
-    fn all(&self, folder: &str) -> Result<Vec<(String, Vec<u8>)>> {
+    /// Up to `most` rows of a folder in the order of their names, from after the name `after` on.
+    fn page(&self, folder: &RowFolder, after: &str, most: usize) -> Result<Vec<(String, Vec<u8>)>> {
         match self {
             Self::Memory(rows) => {
-                let prefix = format!("{folder}/");
-                let rows = locked(rows);
-                let rows = rows.iter().filter(|(name, _)| name.starts_with(&prefix));
-                Ok(rows.map(|(name, sealed)| (name.clone(), sealed.clone())).collect())
+                let (first, rows) = (folder.first(), locked(rows));
+                let later = rows.range::<str, _>((Bound::Excluded(after), Bound::Unbounded));
+                let later = later.take_while(|(name, _)| name.starts_with(&first)).take(most);
+                Ok(later.map(|(name, sealed)| (name.clone(), sealed.clone())).collect())
             }
             Self::Files { path, .. } => {
-                let mut rows = Vec::new();
-                for id in file_names(&path.join(folder))? {
-                    let name = format!("{folder}/{id}");
-                    // Another request may have removed it meanwhile.
-                    if let Some(sealed) = read(&path.join(&name))? {
-                        rows.push((name, sealed));
-                    }
-                }
-                Ok(rows)
+                let names = file_names(&path.join(&folder.name))?.into_iter();
+                let mut names: Vec<_> = names.map(|id| folder.first() + &id).collect();
+                names.retain(|name| name.as_str() > after);
+                names.sort_unstable();
+                // Another request may have removed some meanwhile.
+                let rows = names.into_iter().filter_map(|name| match read(&path.join(&name)) {
+                    Ok(sealed) => Some(Ok((name, sealed?))),
+                    Err(error) => Some(Err(error)),
+                });
+                rows.take(most).collect()
             }
-            Self::Cluster(node) => node.rows(folder),
+            Self::Cluster(node) => node.row_page(&folder.name, after, most),
         }
     }
 
@@ -410,7 +485,7 @@ impl RowStore {
                     written => written.map(|()| true).map_err(|error| failed(&path.join(name), &error)),
                 }
             }
-            Self::Cluster(node) => node.insert_row(name, sealed, lifetime(expires)?),
+            Self::Cluster(node) => node.insert_row(name, sealed, expires.map(lifetime).transpose()?),
         }
     }
 
@@ -540,6 +615,48 @@ mod tests {
             );
             rows.sweep(keystore, folder).unwrap();
             assert_eq!(rows.store.count(&folder.name).unwrap(), 1);
+        });
+    }
+
+    #[test]
+    fn rows_with_a_time_are_read_in_its_order_and_from_any_id_on() {
+        each(|rows, keystore, _| {
+            let folder = RowFolder::new(keystore, RowKind::Approval, "a");
+            // More than are read at once, and not in the order of their times.
+            let count = ROWS_AT_ONCE as u64 + 44;
+            let id = |time: u64| format!("0197a5c0-{time:04x}-7e0b-9a37-0d2a6f3b8c11");
+            for number in 0..count {
+                let time = number * 77 % count;
+                let expires = after(if time == 5 { 0 } else { 60 });
+                rows.insert(keystore, &folder, &id(time), &time.to_le_bytes(), expires).unwrap();
+            }
+            let scan = |after: Option<u64>, most: usize| {
+                let mut found = Vec::new();
+                let take = |row: ServiceRow| {
+                    found.push(u64::from_le_bytes(row.content[..].try_into().unwrap()));
+                    Ok(if found.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+                };
+                rows.scan(keystore, &folder, after.map(id).as_deref(), take).unwrap();
+                found
+            };
+            let all: Vec<_> = (0..count).filter(|time| *time != 5).collect();
+            assert_eq!(scan(None, usize::MAX), all);
+            assert_eq!(scan(None, 7), all[..7]);
+            // After the row that has ended, the last row, and one that never was.
+            assert_eq!(scan(Some(5), 3), [6, 7, 8]);
+            assert_eq!(scan(Some(count - 1), 3), [0; 0]);
+            assert_eq!(scan(Some(count), 3), [0; 0]);
+        });
+    }
+
+    #[test]
+    fn a_row_gets_another_end() {
+        each(|rows, keystore, folder| {
+            rows.insert(keystore, folder, "x", b"1", after(3600)).unwrap();
+            let row = rows.get(keystore, folder, "x").unwrap().unwrap();
+            assert!(rows.replace_until(keystore, &row, b"2", after(0).unwrap()).unwrap());
+            assert_eq!(content(rows, keystore, folder, "x"), None);
+            assert!(!rows.replace_until(keystore, &row, b"3", after(60).unwrap()).unwrap(), "it has changed");
         });
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bulla_kms::approval::{ApprovalDecision, ApprovalRequest, ApprovalRule, Approver};
 use bulla_kms::token::{Grant, GrantedKeys, Token, TokenOperation};
-use bulla_kms::{Algorithm, KeyId, Keystore, NewKey};
+use bulla_kms::{Algorithm, KeyId, Keystore, NewKey, Timestamp};
 use bulla_server::Config;
 use serde_json::{Value, json};
 
@@ -167,6 +167,140 @@ fn required() -> (u16, String) {
 
 fn forbidden() -> (u16, String) {
     (403, "forbidden".to_owned())
+}
+
+fn too_many() -> (u16, String) {
+    (409, "quota_exceeded".to_owned())
+}
+
+/// A page of requests: their sizes, by which tests tell them apart, and the name of the next page.
+fn page(service: &Service, token: &Token, query: &str) -> (Vec<u64>, Option<String>) {
+    let page = service.get(Some(token), &format!("/api/v1/approvals{query}")).ok();
+    let size = |shown: &Value| shown["request"]["subject"]["size"].as_u64().unwrap();
+    let sizes = page["approvals"].as_array().unwrap().iter().map(size).collect();
+    (sizes, page["next"].as_str().map(str::to_owned))
+}
+
+/// All pages of requests.
+fn pages(service: &Service, token: &Token, limit: usize) -> Vec<Vec<u64>> {
+    let (mut pages, mut query) = (Vec::new(), format!("?limit={limit}"));
+    loop {
+        let (sizes, next) = page(service, token, &query);
+        pages.push(sizes);
+        let Some(next) = next else { return pages };
+        query = format!("?limit={limit}&after={next}");
+    }
+}
+
+#[test]
+fn a_list_of_requests_has_pages_and_those_of_a_key_that_a_caller_reads() {
+    let keystore = keystore(&["local"]);
+    let people = people();
+    let [_, orders] = ["release", "orders"].map(|label| {
+        let new = new_key(Algorithm::Ed25519, label).approval(rule(&people));
+        keystore.create_key(new).unwrap().key_id().clone()
+    });
+    let requester = token_of(&keystore, "ci", &[TokenOperation::Sign]);
+    let reader = token_of(&keystore, "bob", &[TokenOperation::Read]);
+    let granted = GrantedKeys::These(vec![orders]);
+    let reads_orders = crate::support::token(&keystore, "local", granted, &[TokenOperation::Read]);
+    let service = Service::start(keystore, config());
+    for size in 1..=7_u64 {
+        let key = if size % 3 == 0 { "orders" } else { "release" };
+        let mut subject = subject(MESSAGE);
+        subject["size"] = json!(size);
+        let body = json!({ "key": key, "subject": subject, "reason": "r" });
+        let made = service.post(Some(&requester), "/api/v1/approvals", &body).ok();
+        // Requests of one millisecond have no order.
+        while made["request"]["created"] == Timestamp::now().unwrap().to_string() {}
+    }
+    let all = vec![1, 2, 3, 4, 5, 6, 7];
+    assert_eq!(page(&service, &reader, ""), (all.clone(), None));
+    assert_eq!(pages(&service, &reader, 3), [&all[..3], &all[3..6], &all[6..]]);
+    assert_eq!(pages(&service, &reader, 7), [&all[..]], "the last page names no next one");
+    assert_eq!(pages(&service, &reads_orders, 1), [[3], [6]]);
+    let (_, next) = page(&service, &reads_orders, "?limit=1");
+    let shown = service.get(Some(&reads_orders), &format!("/api/v1/approvals/{}", next.unwrap())).ok();
+    assert_eq!(shown["request"]["subject"]["size"], 3, "it names a request that the caller reads");
+    let refused = |query: &str| service.get(Some(&reader), &format!("/api/v1/approvals?{query}")).error();
+    for query in ["limit=0", "limit=1001", "limit=x", "page=1"] {
+        assert_eq!(refused(query), (400, "malformed_request".to_owned()), "{query}");
+    }
+    assert_eq!(refused("after=x"), (400, "invalid_id".to_owned()));
+}
+
+#[test]
+fn a_requester_has_room_for_a_hundred_requests_and_takes_none_from_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let people = people();
+    let (requester, other, reader, auditor) = {
+        let keystore = OnDisk::create(folder.path()).keystore();
+        keystore.create_key(new_key(Algorithm::Ed25519, "release").approval(rule(&people))).unwrap();
+        let token = |holder, operation| token_of(&keystore, holder, &[operation]);
+        (
+            token("ci", TokenOperation::Sign),
+            token("cd", TokenOperation::Sign),
+            token("bob", TokenOperation::Read),
+            token("eve", TokenOperation::Audit),
+        )
+    };
+    let service = OnDisk::existing(folder.path()).start(config());
+    let request = || request_on(&service, &requester, &subject(MESSAGE));
+    let (used, rejected) = (request().ok(), request().ok());
+    let body =
+        json!({ "key": "release", "subject": subject(MESSAGE), "reason": "r", "expires_in_seconds": 1 });
+    let expired = service.post(Some(&requester), "/api/v1/approvals", &body).ok();
+    let path = format!("/api/v1/approvals/{}", id(&expired));
+    while service.get(Some(&reader), &path).status == 200 {
+        thread::sleep(Duration::from_millis(20));
+    }
+    for _ in 0..98 {
+        request().ok();
+    }
+    let refused = request();
+    assert_eq!(refused.error(), too_many());
+    assert!(refused.text().contains("ci has 100 requests") && refused.text().contains("use some"));
+    request_on(&service, &other, &subject(MESSAGE)).ok();
+
+    for person in &people[..2] {
+        decide_on(&service, &reader, &used, "approve", &person.approves(&used)).ok();
+    }
+    assert_eq!(request().error(), too_many(), "it is approved, and not used");
+    sign_on(&service, &requester, MESSAGE, &id(&used)).ok();
+    request().ok();
+    assert_eq!(request().error(), too_many());
+    for person in &people[..2] {
+        let body = person.decides(&rejected, ApprovalDecision::Reject);
+        decide_on(&service, &reader, &rejected, "reject", &body).ok();
+    }
+    request().ok();
+    assert_eq!(request().error(), too_many());
+    // It counts after a restart, too, and the log has no request that was refused.
+    drop(service);
+    let service = OnDisk::existing(folder.path()).start(config());
+    assert_eq!(request_on(&service, &requester, &subject(MESSAGE)).error(), too_many());
+    let steps = logged(&service, &auditor);
+    assert_eq!(steps.iter().filter(|entry| entry["op"] == "request_approval").count(), 104);
+}
+
+/// How many of many requests that are made at the same time, by turns on these services, are made.
+fn made_at_once(services: &[&Service], requester: &Token) -> usize {
+    let statuses: Vec<_> = thread::scope(|scope| {
+        let request = |place: usize| {
+            let request = || request_on(services[place % services.len()], requester, &subject(MESSAGE));
+            (0..16).map(|_| request().status).collect::<Vec<_>>()
+        };
+        let all: Vec<_> = (0..8).map(|place| scope.spawn(move || request(place))).collect();
+        all.into_iter().flat_map(|one| one.join().unwrap()).collect()
+    });
+    assert!(statuses.iter().all(|status| [201, 409].contains(status)), "{statuses:?}");
+    statuses.iter().filter(|status| **status == 201).count()
+}
+
+#[test]
+fn requests_of_one_moment_do_not_go_over_the_bound() {
+    let place = place();
+    assert_eq!(made_at_once(&[&place.service], &place.requester), 100);
 }
 
 #[test]
@@ -536,17 +670,16 @@ fn an_approver_whose_key_is_in_the_service_approves_with_it() {
     sign_on(&service, &requester, MESSAGE, &id(&shown)).ok();
 }
 
+/// Two nodes with the key `release`, and the tokens of a requester and a reader.
 #[cfg(feature = "etcd")]
-#[test]
-fn two_nodes_use_one_request_once() {
+fn two_nodes(people: &[Person]) -> (crate::support::nodes::Shared, [Service; 2], Token, Token) {
     use crate::support::nodes::{Shared, eventually};
 
     let shared = Shared::start(1);
-    let people = people();
     let (requester, reader) = {
         let keystore = shared.create(&shared.closed());
         keystore.create_token_root(&name("local")).unwrap();
-        keystore.create_key(new_key(Algorithm::Ed25519, "release").approval(rule(&people))).unwrap();
+        keystore.create_key(new_key(Algorithm::Ed25519, "release").approval(rule(people))).unwrap();
         let token = |holder, operation| token_of(&keystore, holder, &[operation]);
         (token("ci", TokenOperation::Sign), token("bob", TokenOperation::Read))
     };
@@ -554,6 +687,25 @@ fn two_nodes_use_one_request_once() {
     eventually("both nodes have the keys", || {
         nodes.iter().all(|node| node.get(Some(&reader), "/api/v1/keys/release").status == 200)
     });
+    (shared, nodes, requester, reader)
+}
+
+#[cfg(feature = "etcd")]
+#[test]
+fn a_requester_has_a_hundred_requests_on_all_nodes_together_and_each_lists_them_in_pages() {
+    let (_shared, nodes, requester, reader) = two_nodes(&people());
+    assert_eq!(made_at_once(&[&nodes[0], &nodes[1]], &requester), 100);
+    for node in &nodes {
+        let lengths: Vec<_> = pages(node, &reader, 40).iter().map(Vec::len).collect();
+        assert_eq!(lengths, [40, 40, 20]);
+    }
+}
+
+#[cfg(feature = "etcd")]
+#[test]
+fn two_nodes_use_one_request_once() {
+    let people = people();
+    let (_shared, nodes, requester, reader) = two_nodes(&people);
     for _ in 0..4 {
         let shown = request_on(&nodes[0], &requester, &subject(MESSAGE)).ok();
         for (node, person) in nodes.iter().zip(&people) {

@@ -355,9 +355,15 @@ class AsyncClient:
         """
         return await self._make(_call.request_approval(key, subject, reason, lifetime))
 
-    async def approvals(self) -> list[Approval]:
+    async def approvals(self) -> AsyncIterator[Approval]:
         """The requests that have not expired, about keys that the caller may read, the oldest first."""
-        return await self._make(_call.list_approvals())
+        after: str | None = None
+        while True:
+            page, after = await self._make(_call.list_approvals(after))
+            for approval in page:
+                yield approval
+            if not after:
+                return
 
     async def approval(self, id: str) -> Approval:
         """Reads a request for approval."""

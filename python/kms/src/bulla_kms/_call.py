@@ -240,9 +240,10 @@ def request_approval(key: str, subject: ApprovalSubject, reason: str, lifetime: 
     return Call("POST", "/api/v1/approvals", approval_of, body)
 
 
-def list_approvals() -> Call[list[Approval]]:
-    """Reads the requests for approval."""
-    return Call("GET", "/api/v1/approvals", lambda said: said.list("approvals", approval_of))
+def list_approvals(after: str | None) -> Call[tuple[list[Approval], str | None]]:
+    """Reads a page of requests for approval, and after which of them the next one begins."""
+    path = "/api/v1/approvals?limit=1000" + ("" if after is None else f"&after={quote(after, safe='')}")
+    return Call("GET", path, lambda said: (said.list("approvals", approval_of), said.optional("next", str)))
 
 
 def read_approval(id: str) -> Call[Approval]:

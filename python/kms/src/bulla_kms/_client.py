@@ -357,9 +357,15 @@ class Client:
         """
         return self._make(_call.request_approval(key, subject, reason, lifetime))
 
-    def approvals(self) -> list[Approval]:
+    def approvals(self) -> Iterator[Approval]:
         """The requests that have not expired, about keys that the caller may read, the oldest first."""
-        return self._make(_call.list_approvals())
+        after: str | None = None
+        while True:
+            page, after = self._make(_call.list_approvals(after))
+            for approval in page:
+                yield approval
+            if not after:
+                return
 
     def approval(self, id: str) -> Approval:
         """Reads a request for approval."""
