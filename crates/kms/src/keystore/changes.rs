@@ -14,12 +14,12 @@ use crate::algorithm::Algorithm;
 use crate::backend::{KeyMaterial, PrivateKey, SOFTWARE};
 use crate::encryption::{EnvelopeKind, StoreCipher};
 use crate::error::{Code, KmsError, Result};
-use crate::id::KeyVersionId;
+use crate::id::{KeyId, KeyVersionId};
 use crate::key_identity::KeyIdentity;
 use crate::policy::Origin;
 use crate::record::{KeyRecord, StoreState, VersionRecord};
 use crate::rollback::{RollbackGuard, rolled_back};
-use crate::store::{Change, Changes, Row, STATE, Store, Table};
+use crate::store::{Change, Changes, Row, Rows, STATE, Store, Table};
 use crate::time::Timestamp;
 
 /// How long a change is retried while other processes keep changing the same store.
@@ -156,7 +156,42 @@ impl Keystore {
         }
     }
 
-    /// Locks the store, for callers that read all of it.
+    /// A key as it is now, and its rows in the store.
+    ///
+    /// # Errors
+    /// [`Code::KeyNotFound`]; [`Code::KeystoreCorrupt`]: the key's record is not the one that the
+    /// store's state binds; [`Code::Busy`] if others keep changing the key; errors of reading.
+    pub(super) fn stored_key(&self, key_id: &KeyId) -> Result<(Arc<LoadedKey>, Rows)> {
+        let name = key_id.to_string();
+        let (mut pace, mut unknown) = (Pace::new(), None);
+        loop {
+            let found = {
+                // This process changes nothing between the two.
+                let mut writer = self.writer();
+                let key = Arc::clone(self.index.load().key(key_id)?);
+                let mut rows = writer.store.load_key(&name)?;
+                let found = rows.records.remove(&name);
+                if found.as_deref().is_some_and(|record| self.cipher.bind(record) == key.binding) {
+                    return Ok((key, rows));
+                }
+                // Whatever another process wrote is known after catching up.
+                if !writer.store.is_shared() || unknown.as_ref() == Some(&found) {
+                    return Err(KmsError::corrupt(format!(
+                        "the keystore was edited: somebody removed the record of {key_id}, or replaced it with an older one"
+                    )));
+                }
+                found
+            };
+            unknown = Some(found);
+            self.catch_up()?;
+            if !pace.again() {
+                let message = format!("other processes keep changing the key {key_id}; try again later");
+                return Err(KmsError::new(Code::Busy, message));
+            }
+        }
+    }
+
+    /// Locks the store, for callers that read it.
     pub(super) fn writer(&self) -> std::sync::MutexGuard<'_, Writer> {
         self.writer.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }

@@ -9,7 +9,6 @@ use super::changes::Edit;
 use super::index::{LoadedKey, StoredPrivateKey};
 use super::keys::check_has_hashes;
 use super::lifecycle::{check_enabled, check_statements};
-use super::load;
 use super::observe::Subject;
 use crate::algorithm::{Algorithm, KeyUsage};
 use crate::approval::KeyUse;
@@ -653,19 +652,17 @@ impl Keystore {
         check_usage(key_id.algorithm(), KeyUsage::Signature)?;
         check_purpose(key_id.into())?;
         // The private keys of older versions stay encrypted in the store until now.
-        let rows = self.writer().store.load()?;
-        let (_, _, index) = load::index(&self.cipher, &rows, Some(&self.index.load()))?;
-        let key = index.key(key_id)?;
+        let (key, rows) = self.stored_key(key_id)?;
         check_enabled(&key.record)?;
         check_statements(&key.record)?;
-        let usable: Vec<KeyVersionId> = numbered(key).filter(|id| key.usable(id).is_ok()).collect();
+        let usable: Vec<KeyVersionId> = numbered(&key).filter(|id| key.usable(id).is_ok()).collect();
         let mut statements = Vec::new();
         for (place, id) in usable.iter().enumerate() {
             if !key.version(id)?.is_held() {
                 continue;
             }
             for successor in &usable[place + 1..] {
-                statements.push(self.succession(&rows, key, id, successor)?);
+                statements.push(self.succession(&rows, &key, id, successor)?);
                 if key.version(successor)?.is_held() {
                     break;
                 }

@@ -42,6 +42,10 @@ impl Store for SharedStore {
         self.0.lock().unwrap().load()
     }
 
+    fn load_key(&mut self, key_id: &str) -> Result<Rows> {
+        self.0.lock().unwrap().load_key(key_id)
+    }
+
     fn commit(&mut self, change: Change<'_>) -> Result<()> {
         self.0.lock().unwrap().commit(change)
     }
@@ -281,6 +285,10 @@ impl Store for ManyWriters {
         self.0.load()
     }
 
+    fn load_key(&mut self, key_id: &str) -> Result<Rows> {
+        self.0.load_key(key_id)
+    }
+
     fn commit(&mut self, change: Change<'_>) -> Result<()> {
         self.0.commit(change)
     }
@@ -309,6 +317,80 @@ fn writers_on_one_shared_store_lose_none_of_each_others_rotations() {
     assert!(versions.into_iter().eq(2..=101));
     let keystore = open();
     assert_eq!(keystore.attest(&key_a(&keystore)).unwrap().latest_version, 101);
+}
+
+/// A store that is never read whole again once it is open.
+struct ReadOnce {
+    store: SharedStore,
+    is_open: bool,
+}
+
+impl Store for ReadOnce {
+    fn load(&mut self) -> Result<Rows> {
+        assert!(!std::mem::replace(&mut self.is_open, true), "all of the store is read");
+        self.store.load()
+    }
+
+    fn load_key(&mut self, key_id: &str) -> Result<Rows> {
+        self.store.load_key(key_id)
+    }
+
+    fn commit(&mut self, change: Change<'_>) -> Result<()> {
+        self.store.commit(change)
+    }
+}
+
+fn successors(keystore: &Keystore) -> Result<Vec<u32>> {
+    let statements = keystore.successions(&key_a(keystore))?;
+    Ok(statements.iter().map(|one| one.successor.version()).collect())
+}
+
+#[test]
+fn statements_of_succession_read_the_rows_of_one_key() {
+    let rows = history(&[&create("a"), &create("b"), &rotate]).pop().unwrap();
+    let store = SharedStore(Arc::new(Mutex::new(MemoryStore::new(rows))));
+    let store = ReadOnce { store, is_open: false };
+    let keystore = opening::open_store(Box::new(store), &unlock()).unwrap();
+    assert_eq!(successors(&keystore).unwrap(), [2]);
+    rotate(&keystore);
+    assert_eq!(successors(&keystore).unwrap(), [2, 3]);
+}
+
+#[test]
+fn statements_of_succession_are_about_what_another_process_has_made_of_the_key() {
+    let [rows] = history(&[&create("a")]).try_into().unwrap();
+    let store = Arc::new(Mutex::new(MemoryStore::new(rows)));
+    let open =
+        || opening::open_store(Box::new(ManyWriters(SharedStore(Arc::clone(&store)))), &unlock()).unwrap();
+    let [one, other] = [open(), open()];
+    rotate(&other);
+    assert_eq!(one.attest(&key_a(&one)).unwrap().latest_version, 1, "it has not looked yet");
+    assert_eq!(successors(&one).unwrap(), [2]);
+    disable(&other);
+    assert_eq!(successors(&one).unwrap_err().code, Code::KeyDisabled);
+}
+
+/// Nobody makes a keystore vouch by an older record of one key, although the keystore reads no
+/// other.
+#[test]
+fn statements_of_succession_are_not_made_by_a_record_that_was_put_back_or_removed() {
+    let [one, two] = history(&[&create("a"), &rotate]).try_into().unwrap();
+    let open_shared = |store| opening::open_store(Box::new(ManyWriters(SharedStore(store))), &unlock());
+    let open_alone = |store| opening::open_store(Box::new(SharedStore(store)), &unlock());
+    type Open<'a> = &'a dyn Fn(Arc<Mutex<MemoryStore>>) -> Result<Keystore>;
+    for open in [&open_shared as Open<'_>, &open_alone] {
+        for record in [one.records.values().next(), None] {
+            let store = Arc::new(Mutex::new(MemoryStore::new(two.clone())));
+            let keystore = open(Arc::clone(&store)).unwrap();
+            let mut edited = two.clone();
+            match record {
+                Some(older) => edited.records.values_mut().for_each(|record| record.clone_from(older)),
+                None => edited.records.clear(),
+            }
+            *store.lock().unwrap() = MemoryStore::new(edited);
+            assert_eq!(successors(&keystore).unwrap_err().code, Code::KeystoreCorrupt);
+        }
+    }
 }
 
 /// Refuses to check so many times, after it has accepted so many.
@@ -397,6 +479,10 @@ impl Store for Announcing {
         self.store.load()
     }
 
+    fn load_key(&mut self, key_id: &str) -> Result<Rows> {
+        self.store.load_key(key_id)
+    }
+
     fn commit(&mut self, change: Change<'_>) -> Result<()> {
         self.store.commit(change)
     }
@@ -444,6 +530,10 @@ struct FullStore(MemoryStore);
 impl Store for FullStore {
     fn load(&mut self) -> Result<Rows> {
         self.0.load()
+    }
+
+    fn load_key(&mut self, key_id: &str) -> Result<Rows> {
+        self.0.load_key(key_id)
     }
 
     fn commit(&mut self, _change: Change<'_>) -> Result<()> {

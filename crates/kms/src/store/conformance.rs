@@ -126,6 +126,7 @@ for_every_store! {
     values_of_all_bytes_and_none_come_back_as_they_were
     large_values_come_back_and_too_large_ones_are_refused_whole
     many_rows_come_back_all_and_sorted
+    the_rows_of_one_key_come_back_alone
     a_store_that_is_opened_again_has_what_was_last_committed
     a_store_is_not_made_over_another_one
     two_writers_make_each_change_once
@@ -266,6 +267,35 @@ fn many_rows_come_back_all_and_sorted(place: &impl StoreFixture) {
     rows.records.remove("many/77");
     rows.meta = meta(1);
     assert!(store.load().unwrap() == rows);
+}
+
+fn the_rows_of_one_key_come_back_alone(place: &impl StoreFixture) {
+    let mut rows = some_rows();
+    let key = "local/files/ed25519/b";
+    // Names that come right before and after those of the key, and more versions than a page has.
+    for other in ["b-", "b0", "b1", "b\u{7f}"] {
+        rows.records.insert(format!("local/files/ed25519/{other}"), b"another".to_vec());
+        rows.private_keys.insert(format!("local/files/ed25519/{other}/v1"), b"another".to_vec());
+    }
+    for version in 2..1500 {
+        rows.private_keys.insert(format!("{key}/v{version}"), vec![(version % 251) as u8; 100]);
+    }
+    let mut store = place.create(&rows).unwrap();
+    let of_key = |rows: &Rows| {
+        let mut rows = rows.clone();
+        rows.meta.clear();
+        rows.records.retain(|name, _| name == key);
+        rows.private_keys.retain(|name, _| name.starts_with("local/files/ed25519/b/"));
+        rows
+    };
+    assert!(store.load_key(key).unwrap() == of_key(&rows));
+    assert_eq!(store.load_key("local/files/ed25519/d").unwrap(), Rows::default());
+    let change: [Row<'_>; 2] =
+        [(Table::Records, key, Some(b"replaced")), (Table::PrivateKeys, "local/files/ed25519/b/v7", None)];
+    commit(&mut *store, 0, &change).unwrap();
+    assert!(store.load_key(key).unwrap() == of_key(&store.load().unwrap()));
+    // What was read does not keep the store from telling what others change.
+    commit(&mut *store, 1, &[]).unwrap();
 }
 
 fn a_store_that_is_opened_again_has_what_was_last_committed(place: &impl StoreFixture) {

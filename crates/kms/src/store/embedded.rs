@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::ops::Bound;
+use std::ops::{Bound, RangeBounds};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind, set_hook, take_hook};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
@@ -17,7 +17,7 @@ use redb::{
 };
 
 use super::file_identity::FileIdentity;
-use super::interface::{Change, Meta, Rows, STATE, Store, Table, changed};
+use super::interface::{Change, Meta, Rows, STATE, Store, Table, changed, key_ranges};
 use super::packed::{PackedRows, PackedTable};
 use crate::error::{Code, KmsError, Result};
 use crate::files;
@@ -132,6 +132,20 @@ impl Store for EmbeddedStore {
         self.read(|database| read(&database.begin_read()?))
     }
 
+    fn load_key(&mut self, key_id: &str) -> Result<Rows> {
+        self.read(|database| {
+            let (transaction, mut rows) = (database.begin_read()?, Rows::default());
+            for (table, names) in key_ranges(key_id) {
+                let found = rows.table_mut(table);
+                let names = names.start.as_bytes()..names.end.as_bytes();
+                for_each_row(&transaction, table, names, |name, value| {
+                    found.insert(name.to_owned(), value.to_owned());
+                })?;
+            }
+            Ok(rows)
+        })
+    }
+
     fn commit(&mut self, change: Change<'_>) -> Result<()> {
         self.file.check()?;
         let database = match self.database.take() {
@@ -229,17 +243,18 @@ fn damaged() -> redb::Error {
     redb::Error::Corrupted("the file's structure is damaged".to_owned())
 }
 
-/// Passes each row of a table to `take`, in the order of their names.
-fn for_each_row(
+/// Passes the rows of a table with these names to `take`, in the order of their names.
+fn for_each_row<'a>(
     transaction: &ReadTransaction,
     table: Table,
+    names: impl RangeBounds<&'a [u8]>,
     mut take: impl FnMut(&str, &[u8]),
 ) -> Result<(), redb::Error> {
     let opened = match transaction.open_table(definition(table)) {
         Err(TableError::TableDoesNotExist(_)) => return Ok(()),
         opened => opened?,
     };
-    for row in opened.iter()? {
+    for row in opened.range(names)? {
         let (name, value) = row?;
         let name = std::str::from_utf8(name.value())
             .map_err(|_| redb::Error::Corrupted("a row's name is not UTF-8".to_owned()))?;
@@ -250,14 +265,14 @@ fn for_each_row(
 
 fn read_map(transaction: &ReadTransaction, table: Table) -> Result<BTreeMap<String, Vec<u8>>, redb::Error> {
     let mut rows = Vec::new();
-    for_each_row(transaction, table, |name, value| rows.push((name.to_owned(), value.to_owned())))?;
+    for_each_row(transaction, table, .., |name, value| rows.push((name.to_owned(), value.to_owned())))?;
     // They are sorted: building a map of all of them is faster than inserting one by one.
     Ok(rows.into_iter().collect())
 }
 
 fn read_packed_table(transaction: &ReadTransaction, table: Table) -> Result<PackedTable, redb::Error> {
     let mut rows = PackedTable::default();
-    for_each_row(transaction, table, |name, value| rows.push(name, value))?;
+    for_each_row(transaction, table, .., |name, value| rows.push(name, value))?;
     Ok(rows)
 }
 

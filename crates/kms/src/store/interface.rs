@@ -1,6 +1,7 @@
 //! The interface of stores. A store has rows in tables, and one of the rows is its state.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
@@ -56,14 +57,16 @@ pub(crate) struct Rows {
 
 impl Rows {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Table, &String, &Vec<u8>)> {
-        let tables = [
-            (Table::Meta, &self.meta),
-            (Table::Records, &self.records),
-            (Table::PrivateKeys, &self.private_keys),
-        ];
-        tables
-            .into_iter()
-            .flat_map(|(table, rows)| rows.iter().map(move |(name, value)| (table, name, value)))
+        let of_table = |table| self.table(table).iter().map(move |(name, value)| (table, name, value));
+        Table::ALL.into_iter().flat_map(of_table)
+    }
+
+    pub(super) fn table(&self, table: Table) -> &BTreeMap<String, Vec<u8>> {
+        match table {
+            Table::Meta => &self.meta,
+            Table::Records => &self.records,
+            Table::PrivateKeys => &self.private_keys,
+        }
     }
 
     pub(crate) fn table_mut(&mut self, table: Table) -> &mut BTreeMap<String, Vec<u8>> {
@@ -108,9 +111,26 @@ pub(crate) type Changes = BTreeMap<(Table, String), Option<Vec<u8>>>;
 #[derive(Debug)]
 pub(crate) struct Changed;
 
+/// The names of a key's rows in a table.
+pub(super) type KeyRange = (Table, Range<String>);
+
+/// The names of all rows of a key: its record's, and those of its private keys, which are the key's
+/// id, a slash and more.
+pub(super) fn key_ranges(key_id: &str) -> [KeyRange; 2] {
+    // '0' comes after '/'.
+    [
+        (Table::Records, key_id.to_owned()..format!("{key_id}\0")),
+        (Table::PrivateKeys, format!("{key_id}/")..format!("{key_id}0")),
+    ]
+}
+
 pub(crate) trait Store: Send {
     /// Reads everything.
     fn load(&mut self) -> Result<Rows>;
+
+    /// Reads the rows of one key as of one moment, and no others: its record, if there is one, and
+    /// its private keys.
+    fn load_key(&mut self, key_id: &str) -> Result<Rows>;
 
     /// Makes a change. It is durable when this returns. After an error, the store contains either
     /// all or none of the change.

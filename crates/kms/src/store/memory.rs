@@ -1,7 +1,7 @@
 //! Stores in this process's memory: one that can change, and the rows of a store that is open for
 //! reading only.
 
-use super::interface::{Change, Rows, STATE, Store, changed};
+use super::interface::{Change, Rows, STATE, Store, changed, key_ranges};
 use super::packed::PackedRows;
 use crate::error::{Code, KmsError, Result};
 
@@ -20,6 +20,15 @@ impl MemoryStore {
 impl Store for MemoryStore {
     fn load(&mut self) -> Result<Rows> {
         Ok(self.rows.clone())
+    }
+
+    fn load_key(&mut self, key_id: &str) -> Result<Rows> {
+        let mut rows = Rows::default();
+        for (table, names) in key_ranges(key_id) {
+            let of_key = self.rows.table(table).range(names);
+            rows.table_mut(table).extend(of_key.map(|(name, value)| (name.clone(), value.clone())));
+        }
+        Ok(rows)
     }
 
     fn commit(&mut self, change: Change<'_>) -> Result<()> {
@@ -51,6 +60,10 @@ impl ReadOnlyStore {
 impl Store for ReadOnlyStore {
     fn load(&mut self) -> Result<Rows> {
         Ok(Rows::from(&self.rows))
+    }
+
+    fn load_key(&mut self, key_id: &str) -> Result<Rows> {
+        Ok(self.rows.of_key(key_id))
     }
 
     fn commit(&mut self, _change: Change<'_>) -> Result<()> {

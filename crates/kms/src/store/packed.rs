@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::interface::{Meta, ReadRows, Rows, SortedRows};
+use super::interface::{Meta, ReadRows, Rows, SortedRows, Table, key_ranges};
 
 /// All rows of a store as they were read.
 #[derive(Debug, Default)]
@@ -43,6 +43,20 @@ impl PackedTable {
     }
 }
 
+impl PackedRows {
+    /// The rows of one key.
+    pub(super) fn of_key(&self, key_id: &str) -> Rows {
+        let mut rows = Rows::default();
+        for (table, names) in key_ranges(key_id) {
+            let packed = if table == Table::Records { &self.records } else { &self.private_keys };
+            let names = names.start.as_str()..names.end.as_str();
+            let of_key = packed.rows().filter(|(name, _)| names.contains(name));
+            rows.table_mut(table).extend(of_key.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        }
+        rows
+    }
+}
+
 impl ReadRows for PackedRows {
     fn meta(&self) -> &Meta {
         &self.meta
@@ -78,5 +92,24 @@ mod tests {
         let rows = PackedRows { records: table, ..PackedRows::default() };
         let map = Rows::from(&rows);
         assert_eq!((map.records(), map.private_keys()), (rows.records(), rows.private_keys()));
+    }
+
+    #[test]
+    fn the_rows_of_one_key_are_found_among_those_of_others() {
+        let mut rows = PackedRows::default();
+        for name in ["a", "b", "b-", "b0"] {
+            rows.records.push(name, name.as_bytes());
+        }
+        for name in ["a/v1", "b-/v1", "b/v1", "b/v10", "b/v2", "b0/v1"] {
+            rows.private_keys.push(name, name.as_bytes());
+        }
+        let names = |key: &str| {
+            let rows = rows.of_key(key);
+            assert!(rows.iter().all(|(_, name, value)| name.as_bytes() == value));
+            rows.iter().map(|(_, name, _)| name.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(names("b"), ["b", "b/v1", "b/v10", "b/v2"]);
+        assert_eq!(names("b0"), ["b0", "b0/v1"]);
+        assert_eq!(names("c"), [""; 0]);
     }
 }

@@ -75,6 +75,11 @@ impl Store for EtcdStore {
         Ok(loaded)
     }
 
+    fn load_key(&mut self, key_id: &str) -> Result<Rows> {
+        let (rows, key_id) = (self.rows.clone(), key_id.to_owned());
+        self.thread.run(async move { rows.read_key(&key_id).await })
+    }
+
     fn commit(&mut self, change: Change<'_>) -> Result<()> {
         self.rows.check_size(change.rows.iter().map(|(_, name, value)| (name, value.as_ref())))?;
         let rows = self.rows.clone();

@@ -1,5 +1,6 @@
 //! Rows as keys of etcd, and reading them.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use bulla_etcd::{EtcdNodes, MAX_OPERATIONS, MAX_REQUEST_BYTES, RequestFailure};
 use etcd_client::{Client, Compare, CompareOp, Error, GetOptions, GetResponse, KeyValue};
 
 use crate::error::{Code, KmsError, Result};
-use crate::store::interface::{Rows, STATE, Table};
+use crate::store::interface::{KeyRange, Rows, STATE, Table, key_ranges};
 
 /// The bytes of a row in a request, in addition to its name and value.
 pub(super) const ROW_OVERHEAD: usize = 32;
@@ -116,7 +117,13 @@ impl RemoteRows {
     /// All rows at one moment, and the state's revision.
     pub(super) async fn read_all(&self) -> Result<(Rows, i64)> {
         let (from, end) = self.tables();
-        self.read(&from, &end).await
+        self.read(&[from..end]).await
+    }
+
+    /// The rows of one key at one moment.
+    pub(super) async fn read_key(&self, key_id: &str) -> Result<Rows> {
+        let key = |(table, names): KeyRange| self.key(table, &names.start)..self.key(table, &names.end);
+        Ok(self.read(&key_ranges(key_id).map(key)).await?.0)
     }
 
     /// The rows that say what a keystore is: a handful, however many keys it has.
@@ -124,12 +131,13 @@ impl RemoteRows {
         let from = self.key(Table::Meta, "");
         // '0' comes after '/'.
         let end = format!("{}0", from.trim_end_matches('/'));
-        Ok(self.read(&from, &end).await?.0)
+        Ok(self.read(&[from..end]).await?.0)
     }
 
-    async fn read(&self, from: &str, end: &str) -> Result<(Rows, i64)> {
+    /// The rows of all ranges of keys at one moment, and the state's revision if it is among them.
+    async fn read(&self, ranges: &[Range<String>]) -> Result<(Rows, i64)> {
         for _ in 0..MAX_READINGS {
-            if let Some(read) = self.read_pages(Pages::new(from, end)).await? {
+            if let Some(read) = self.read_pages(ranges).await? {
                 return Ok(read);
             }
         }
@@ -137,13 +145,19 @@ impl RemoteRows {
     }
 
     /// Reads page by page; `None` if etcd dropped the revision that was being read.
-    async fn read_pages(&self, mut pages: Pages) -> Result<Option<(Rows, i64)>> {
+    async fn read_pages(&self, ranges: &[Range<String>]) -> Result<Option<(Rows, i64)>> {
         let (mut rows, mut seen, mut revision) = (Rows::default(), 0, 0);
-        while let Some(page) = pages.next() {
+        let mut ranges = ranges.iter().map(|range| Pages::new(range.start.as_str(), range.end.as_str()));
+        let mut pages = ranges.next();
+        while let Some(of_range) = &mut pages {
+            let Some(page) = of_range.next() else {
+                pages = ranges.next();
+                continue;
+            };
             let answer = match self.page(&page, revision).await {
                 Ok(answer) => answer,
                 // The answer does not fit into a message: ask for less.
-                Err(RequestFailure::Refused(error)) if is_too_long(&error) && pages.shrink() => continue,
+                Err(RequestFailure::Refused(error)) if is_too_long(&error) && of_range.shrink() => continue,
                 Err(RequestFailure::Refused(error)) if error.to_string().contains("compacted") => {
                     return Ok(None);
                 }
@@ -160,7 +174,7 @@ impl RemoteRows {
                     rows.table_mut(table).insert(name, row.value().to_vec());
                 }
             }
-            pages.read(answer.kvs().iter().map(KeyValue::key), answer.more());
+            of_range.read(answer.kvs().iter().map(KeyValue::key), answer.more());
         }
         Ok(Some((rows, seen)))
     }
