@@ -428,6 +428,30 @@ fn a_requester_approves_their_own_request_only_if_the_rule_says_so() {
     }
 }
 
+/// A name of the settings is the same as a holder's, and another name of the same person is not.
+#[test]
+fn names_are_compared_and_not_people() {
+    let mut config = config();
+    config.service.development = true;
+    let keystore = keystore(&["local"]);
+    let people = ["development", "bob", "carol"].map(Person::new);
+    keystore.create_key(new_key(Algorithm::Ed25519, "release").approval(rule(&people))).unwrap();
+    let tokens = ["development", "corp/ann"].map(|holder| token_of(&keystore, holder, &SIGNER));
+    let service = Service::start(keystore, config);
+    let body = json!({ "key": "release", "subject": subject(MESSAGE), "reason": "release 1.0" });
+    for (token, may_approve) in [(None, false), (Some(&tokens[0]), false), (Some(&tokens[1]), true)] {
+        let shown = service.post(token, "/api/v1/approvals", &body).ok();
+        let path = format!("/api/v1/approvals/{}/approve", id(&shown));
+        let answer = service.post(None, &path, &people[0].approves(&shown));
+        if may_approve {
+            answer.ok();
+        } else {
+            assert_eq!(shown["request"]["requester"], "development");
+            assert_eq!(answer.error(), forbidden());
+        }
+    }
+}
+
 #[test]
 fn a_caller_without_a_name_requests_nothing() {
     let keystore = keystore(&["local"]);
