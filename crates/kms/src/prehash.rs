@@ -10,9 +10,6 @@
 //! ([`NewKey::signs_digests`](crate::NewKey::signs_digests)), and then it signs no statements of
 //! the keystore.
 
-use std::fmt;
-use std::str::FromStr;
-
 use bulla_ed25519::prehash::verify_ed25519ph_digest;
 
 use crate::algorithm::Algorithm;
@@ -21,32 +18,14 @@ use crate::error::{Code, KmsError, Result};
 use crate::key_signature::Verdict;
 use crate::public_key::PublicKey;
 use crate::reserved;
-pub use crate::signature_scheme::{HashFunction, PssSaltLength, RsaPadding};
+pub use crate::signature_scheme::{HashFunction, Prehash, PssSaltLength, RsaPadding};
 
 /// The beginning of contexts that the keystore itself uses.
 const RESERVED_CONTEXT: &[u8] = b"bulla ";
 /// The context of signature files.
 pub(crate) const SIGNATURE_FILE: &[u8] = b"bulla signature file";
 
-/// How a message is hashed before it is signed.
-#[non_exhaustive]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Prehash {
-    /// BLAKE3, in a frame that any Ed25519 implementation can sign and verify.
-    Blake3,
-    /// SHA-512, as Ed25519ph (RFC 8032, section 5.1).
-    Ed25519ph,
-}
-
 impl Prehash {
-    /// The name in a signature file.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Blake3 => "blake3",
-            Self::Ed25519ph => "ed25519ph",
-        }
-    }
-
     /// The digest of a message, to be signed or verified under `context`.
     ///
     /// # Errors
@@ -60,23 +39,6 @@ impl Prehash {
             Self::Blake3 => Digest::Blake3(bulla_blake3::hash(message)),
             Self::Ed25519ph => Digest::Sha512(<sha2::Sha512 as sha2::Digest>::digest(message).into()),
         }
-    }
-}
-
-impl FromStr for Prehash {
-    type Err = KmsError;
-
-    fn from_str(text: &str) -> Result<Self> {
-        [Self::Blake3, Self::Ed25519ph]
-            .into_iter()
-            .find(|prehash| prehash.as_str() == text)
-            .ok_or_else(|| KmsError::new(Code::InvalidArgument, "a prehash is blake3 or ed25519ph"))
-    }
-}
-
-impl fmt::Display for Prehash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
     }
 }
 

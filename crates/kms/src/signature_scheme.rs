@@ -1,4 +1,5 @@
-//! How keys of ECDSA and RSA sign: the hash function and, for RSA, the padding.
+//! How keys of ECDSA and RSA sign: the hash function and, for RSA, the padding. How messages are
+//! hashed for keys of Ed25519.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,6 +7,43 @@ use std::str::FromStr;
 use sha2::{Digest as _, Sha256, Sha384, Sha512};
 
 use crate::error::{Code, KmsError, Result};
+
+/// How a message is hashed before it is signed.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Prehash {
+    /// BLAKE3, in a frame that any Ed25519 implementation can sign and verify.
+    Blake3,
+    /// SHA-512, as Ed25519ph (RFC 8032, section 5.1).
+    Ed25519ph,
+}
+
+impl Prehash {
+    /// The name in a signature file.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Blake3 => "blake3",
+            Self::Ed25519ph => "ed25519ph",
+        }
+    }
+}
+
+impl FromStr for Prehash {
+    type Err = KmsError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        [Self::Blake3, Self::Ed25519ph]
+            .into_iter()
+            .find(|prehash| prehash.as_str() == text)
+            .ok_or_else(|| KmsError::new(Code::InvalidArgument, "a prehash is blake3 or ed25519ph"))
+    }
+}
+
+impl fmt::Display for Prehash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
 
 /// A hash function whose digests keys of ECDSA and RSA sign.
 ///

@@ -12,13 +12,14 @@ use zeroize::Zeroizing;
 
 use super::cipher::Cipher;
 use super::interface::{
-    Backend, Capabilities, DecryptRequest, EncryptRequest, EncryptionMode, KeyMaterial, Prepared, PrivateKey,
-    SOFTWARE, VerifyRequest, invalid_ciphertext, key_usage_mismatch,
+    Backend, Capabilities, DecryptRequest, EncryptRequest, EncryptionMode, KeyMaterial, PrivateKey, SOFTWARE,
+    VerifyRequest, invalid_ciphertext, key_usage_mismatch,
 };
 use super::mac::{check_value, hmac_sha256};
 use crate::algorithm::{Algorithm, KeyUsage, TAG_LEN};
 use crate::error::{Code, KmsError, Result};
 use crate::key_signature::Verdict;
+use crate::public_key::Prepared;
 use crate::random;
 
 /// The length of the keys of HMAC-SHA-256 that compute nonces.

@@ -15,12 +15,12 @@ use sha2::{Digest as _, Sha512};
 use zeroize::Zeroizing;
 
 use super::ed25519_key;
-use super::interface::Prepared;
 use super::interface::{Backend, Capabilities, KeyMaterial, PrivateKey, SOFTWARE, VerifyRequest};
 use super::post_quantum::wrong_length;
 use crate::algorithm::Algorithm;
 use crate::error::{KmsError, Result};
 use crate::key_signature::Verdict;
+use crate::public_key::Prepared;
 use crate::random;
 
 const PREFIX: &[u8] = b"CompositeAlgorithmSignatures2025";

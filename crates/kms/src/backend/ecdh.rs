@@ -11,12 +11,11 @@ use std::sync::{Arc, LazyLock};
 use aws_lc_rs::agreement::{self, ECDH_P256, ECDH_P384, ECDH_P521, ParsedPublicKey, UnparsedPublicKey};
 use zeroize::Zeroizing;
 
-use super::interface::{
-    Backend, Capabilities, EncodedKey, KeyMaterial, Prepared, PrivateKey, SOFTWARE, VerifyRequest,
-};
+use super::interface::{Backend, Capabilities, KeyMaterial, PrivateKey, SOFTWARE, VerifyRequest};
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
 use crate::key_signature::Verdict;
+use crate::public_key::{EncodedKey, Prepared};
 use crate::secret_bytes::SecretBytes;
 
 #[derive(Debug)]

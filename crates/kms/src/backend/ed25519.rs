@@ -9,13 +9,13 @@ use zeroize::Zeroizing;
 
 use super::ed25519_key::decode;
 use super::ed25519_key::{DecodedKey, verdict};
-use super::interface::Prepared;
 use super::interface::{
     Backend, Capabilities, KeyMaterial, PrivateKey, SOFTWARE, SignRequest, VerifyRequest,
 };
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
 use crate::key_signature::Verdict;
+use crate::public_key::Prepared;
 
 /// How many signatures one step of the lanes verifies or makes.
 const LANES: usize = 8;

@@ -21,12 +21,12 @@ use aws_lc_rs::{
 use super::interface::{
     Backend, Capabilities, Encapsulated, KeyMaterial, PrivateKey, SignRequest, VerifyRequest,
 };
-use super::interface::{EncodedKey, Prepared};
 #[cfg(feature = "p256")]
 use super::p256;
 use crate::algorithm::Algorithm;
 use crate::error::{KmsError, Result};
 use crate::key_signature::Verdict;
+use crate::public_key::{EncodedKey, Prepared};
 
 /// Makes a key that signs quickly from its material, and falls back to the plain key.
 type Load = fn(&KeyMaterial, Arc<dyn PrivateKey>) -> Result<Arc<dyn PrivateKey>>;

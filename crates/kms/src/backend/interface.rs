@@ -2,14 +2,16 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
 use crate::algorithm::{Algorithm, KeyUsage};
+use crate::approval::ApprovedUse;
 use crate::error::{Code, KmsError, Result};
 use crate::key_shares::KeyShares;
 use crate::key_signature::Verdict;
+use crate::public_key::{EncodedKey, Prepared};
 use crate::secret_bytes::SecretBytes;
 use crate::signature_scheme::{HashFunction, RsaPadding};
 
@@ -102,7 +104,7 @@ pub struct SignRequest<'a> {
     /// The message.
     pub message: &'a [u8],
     /// What permits this use: see [`PrivateKey::sign_approved`].
-    pub approved: Option<&'a (dyn Any + Send + Sync)>,
+    pub approved: Option<&'a ApprovedUse>,
 }
 
 impl<'a> SignRequest<'a> {
@@ -124,7 +126,7 @@ impl<'a> SignRequest<'a> {
     /// }
     /// ```
     #[must_use]
-    pub fn approved(mut self, approved: Option<&'a (dyn Any + Send + Sync)>) -> Self {
+    pub fn approved(mut self, approved: Option<&'a ApprovedUse>) -> Self {
         self.approved = approved;
         self
     }
@@ -474,12 +476,11 @@ pub trait PrivateKey: Any + Send + Sync {
 
     /// Signs a message whose signature several people have approved. A backend whose keys several
     /// machines have together shows them what permits it, and each of them checks that by itself.
-    /// The keystore has checked it, and the default is [`PrivateKey::sign`]. `approved` is an
-    /// [`ApprovedUse`](crate::approval::ApprovedUse).
+    /// The keystore has checked it, and the default is [`PrivateKey::sign`].
     ///
     /// # Errors
     /// Those of [`PrivateKey::sign`].
-    fn sign_approved(&self, message: &[u8], approved: &(dyn Any + Send + Sync)) -> Result<Vec<u8>> {
+    fn sign_approved(&self, message: &[u8], approved: &ApprovedUse) -> Result<Vec<u8>> {
         let _ = approved;
         self.sign(message)
     }
@@ -538,74 +539,5 @@ pub trait PrivateKey: Any + Send + Sync {
     fn sign_digest(&self, digest: &[u8]) -> Result<Vec<u8>> {
         let _ = digest;
         Err(KmsError::new(Code::KeyUsageMismatch, "the key's backend does not sign digests"))
-    }
-}
-
-/// A public key in the form in which its backend verifies with it, decoded once: see
-/// [`EncodedKey`].
-pub type Prepared = Box<dyn Any + Send + Sync>;
-
-/// Decodes a public key's bytes; `None` if they are not a public key.
-pub(crate) type Decode = fn(Algorithm, &[u8]) -> Option<Prepared>;
-
-/// An algorithm's public key, in its specification's encoding and decoded. See
-/// [`PublicKey::encoded`](crate::PublicKey::encoded).
-///
-/// ```
-/// use bulla_kms::backend::{Backends, VerifyRequest};
-/// use bulla_kms::{Algorithm, Keystore, NewKey};
-///
-/// let keystore = Keystore::in_memory()?;
-/// let key = keystore.create_key(NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519))?;
-/// let public_key = keystore.public_key(&key)?;
-/// let signature = keystore.sign(&key, b"a message")?.bytes;
-///
-/// // What a backend gets, and what it may hand on to another one.
-/// let key = public_key.encoded();
-/// assert_eq!((key.algorithm(), key.as_bytes()), (Algorithm::Ed25519, public_key.as_bytes()));
-/// let request = VerifyRequest::new(key, b"a message", &signature);
-/// assert!(Backends::software().verifier(key.algorithm())?.verify(request).is_valid());
-/// # Ok::<(), bulla_kms::KmsError>(())
-/// ```
-pub struct EncodedKey {
-    algorithm: Algorithm,
-    bytes: Box<[u8]>,
-    decode: Decode,
-    /// Decoded when first needed, which is at once for bytes from outside; `None` if they are not a
-    /// key.
-    prepared: OnceLock<Option<Prepared>>,
-}
-
-impl EncodedKey {
-    /// A key that is decoded when first needed.
-    pub(crate) fn new(algorithm: Algorithm, bytes: &[u8], decode: Decode) -> Self {
-        Self { algorithm, bytes: bytes.into(), decode, prepared: OnceLock::new() }
-    }
-
-    /// A key that is already decoded.
-    pub(crate) fn decoded(algorithm: Algorithm, bytes: &[u8], decode: Decode, prepared: Prepared) -> Self {
-        Self { prepared: OnceLock::from(Some(prepared)), ..Self::new(algorithm, bytes, decode) }
-    }
-
-    /// The algorithm.
-    pub fn algorithm(&self) -> Algorithm {
-        self.algorithm
-    }
-
-    /// The bytes.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// The key as the software backend decoded it; `None` if that is not a `T`.
-    pub(crate) fn prepared<T: 'static>(&self) -> Option<&T> {
-        let prepared = self.prepared.get_or_init(|| (self.decode)(self.algorithm, &self.bytes));
-        prepared.as_ref()?.downcast_ref()
-    }
-}
-
-impl fmt::Debug for EncodedKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "EncodedKey({}:{})", self.algorithm, crate::encoding::base64(&self.bytes))
     }
 }

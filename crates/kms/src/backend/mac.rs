@@ -11,11 +11,12 @@ use sha2::{Sha224, Sha256, Sha384, Sha512};
 use zeroize::Zeroizing;
 
 use super::interface::{
-    Backend, Capabilities, KeyMaterial, Prepared, PrivateKey, SOFTWARE, VerifyRequest, key_usage_mismatch,
+    Backend, Capabilities, KeyMaterial, PrivateKey, SOFTWARE, VerifyRequest, key_usage_mismatch,
 };
 use crate::algorithm::{Algorithm, KeyUsage};
 use crate::error::{KmsError, Result};
 use crate::key_signature::Verdict;
+use crate::public_key::Prepared;
 use crate::random;
 
 /// The lengths that a key of HMAC may have, in bytes.

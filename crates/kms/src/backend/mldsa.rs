@@ -8,12 +8,12 @@ use std::sync::Arc;
 use bulla_pq::mldsa::{ParameterSet, SEED};
 use zeroize::Zeroizing;
 
-use super::interface::Prepared;
 use super::interface::{Backend, Capabilities, KeyMaterial, PrivateKey, SOFTWARE, VerifyRequest};
 use super::post_quantum::{SigningKey, verify, wrong_length};
 use crate::algorithm::Algorithm;
 use crate::error::{KmsError, Result};
 use crate::key_signature::Verdict;
+use crate::public_key::Prepared;
 
 #[derive(Debug)]
 pub(super) struct MlDsaBackend;

@@ -10,10 +10,10 @@ use zeroize::Zeroizing;
 use super::interface::{
     Backend, Capabilities, Encapsulated, KeyMaterial, PrivateKey, SOFTWARE, SharedKey, VerifyRequest,
 };
-use super::interface::{EncodedKey, Prepared};
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
 use crate::key_signature::Verdict;
+use crate::public_key::{EncodedKey, Prepared};
 use crate::random;
 
 #[derive(Debug)]

@@ -41,14 +41,15 @@ pub(crate) use self::ed25519_key::{DecodedKey, verdict as ed25519_verdict};
 #[cfg(any(feature = "fast", all(feature = "nist", feature = "p256")))]
 use self::fast::FastBackend;
 pub use self::interface::{
-    Backend, Capabilities, DecryptRequest, Encapsulated, EncodedKey, EncryptRequest, EncryptionMode, GROUP,
-    KeyMaterial, Prepared, PrivateKey, RsaMessage, SOFTWARE, SharedKey, SignRequest, VerifyRequest,
+    Backend, Capabilities, DecryptRequest, Encapsulated, EncryptRequest, EncryptionMode, GROUP, KeyMaterial,
+    PrivateKey, RsaMessage, SOFTWARE, SharedKey, SignRequest, VerifyRequest,
 };
 pub(crate) use self::interface::{check_usage, invalid_ciphertext, key_usage_mismatch, no_shares};
 pub use self::mac::HmacHash;
 pub(crate) use self::mac::hmac_key;
 use crate::algorithm::{Algorithm, KeyUsage};
 use crate::error::{Code, KmsError, Result};
+pub use crate::public_key::{EncodedKey, Prepared};
 
 /// The backends that a keystore may use.
 #[derive(Clone)]

@@ -15,12 +15,11 @@ use aws_lc_rs::signature::{
 };
 use zeroize::Zeroizing;
 
-use super::interface::{
-    Backend, Capabilities, EncodedKey, KeyMaterial, Prepared, PrivateKey, SOFTWARE, VerifyRequest,
-};
+use super::interface::{Backend, Capabilities, KeyMaterial, PrivateKey, SOFTWARE, VerifyRequest};
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
 use crate::key_signature::Verdict;
+use crate::public_key::{EncodedKey, Prepared};
 use crate::signature_scheme::HashFunction;
 
 #[derive(Debug)]

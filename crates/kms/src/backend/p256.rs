@@ -13,10 +13,10 @@ use p256::ecdsa::{Signature, SigningKey, VerifyingKey};
 use zeroize::Zeroizing;
 
 use super::interface::{Backend, Capabilities, KeyMaterial, PrivateKey, SOFTWARE, VerifyRequest};
-use super::interface::{EncodedKey, Prepared};
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
 use crate::key_signature::Verdict;
+use crate::public_key::{EncodedKey, Prepared};
 
 const ALGORITHM: Algorithm = Algorithm::EcdsaP256;
 

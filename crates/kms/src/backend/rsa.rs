@@ -23,12 +23,13 @@ use aws_lc_rs::signature::{
 use zeroize::Zeroizing;
 
 use super::interface::{
-    Backend, Capabilities, DecryptRequest, EncodedKey, EncryptRequest, EncryptionMode, KeyMaterial, Prepared,
-    PrivateKey, RsaMessage, SOFTWARE, VerifyRequest, invalid_ciphertext,
+    Backend, Capabilities, DecryptRequest, EncryptRequest, EncryptionMode, KeyMaterial, PrivateKey,
+    RsaMessage, SOFTWARE, VerifyRequest, invalid_ciphertext,
 };
 use crate::algorithm::Algorithm;
 use crate::error::{Code, KmsError, Result};
 use crate::key_signature::Verdict;
+use crate::public_key::{EncodedKey, Prepared};
 use crate::signature_scheme::{HashFunction, PssSaltLength, RsaPadding};
 
 #[derive(Debug)]

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use bulla_pq::slhdsa::ParameterSet;
 
-use super::interface::Prepared;
 use super::interface::{Backend, Capabilities, KeyMaterial, PrivateKey, SOFTWARE, VerifyRequest};
 use super::post_quantum::{SigningKey, verify, wrong_length};
 use crate::algorithm::Algorithm;
 use crate::error::{KmsError, Result};
 use crate::key_signature::Verdict;
+use crate::public_key::Prepared;
 use crate::random;
 
 #[derive(Debug)]

@@ -5,13 +5,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Backends;
-use super::interface::Prepared;
 use super::interface::{
     Backend, Capabilities, KeyMaterial, PrivateKey, SOFTWARE, SignRequest, VerifyRequest,
 };
 use crate::algorithm::Algorithm;
 use crate::error::Result;
 use crate::key_signature::Verdict;
+use crate::public_key::Prepared;
 
 /// The parts that a test replaces; by default none.
 pub(crate) trait Replaced: fmt::Debug + Send + Sync {

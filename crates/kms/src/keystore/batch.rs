@@ -231,7 +231,7 @@ impl Keystore {
                 let (places, requests) = by_backend.entry(backend).or_default();
                 places.push(place);
                 let request = SignRequest::new(&**signer, item.message);
-                requests.push(request.approved(self.shown_approval()));
+                requests.push(request.approved(self.approved.as_deref()));
                 Err(no_signature(backend.1))
             }));
         }

@@ -1,7 +1,6 @@
 //! Signs with the latest version of a key, or with an older version that the caller names and the
 //! key's policy permits. Rotates the key when its policy says so.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use super::Keystore;
@@ -75,14 +74,9 @@ impl Keystore {
         })
     }
 
-    /// What permits this handle to use a key, as private keys see it.
-    pub(super) fn shown_approval(&self) -> Option<&(dyn Any + Send + Sync)> {
-        self.approved.as_deref().map(|approved| approved as &(dyn Any + Send + Sync))
-    }
-
     /// The signature of a private key, which sees what permits this handle to use it.
     fn sign_by(&self, key: &(dyn PrivateKey + 'static), message: &[u8]) -> Result<Vec<u8>> {
-        SignRequest::new(key, message).approved(self.shown_approval()).sign()
+        SignRequest::new(key, message).approved(self.approved.as_deref()).sign()
     }
 
     /// The version that signs this message, if the key may sign it; counts one use.

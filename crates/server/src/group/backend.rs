@@ -116,10 +116,7 @@ impl Backend for GroupBackend {
             let is_same = |at: &usize| key_of(&requests[*at]).is_some_and(|other| other.group == key.group);
             let (same, rest): (Vec<_>, Vec<_>) = open.into_iter().partition(is_same);
             let messages: Vec<_> = same.iter().map(|at| requests[*at].message).collect();
-            let approved = |at: &usize| {
-                requests[*at].approved.and_then(|approved| approved.downcast_ref::<ApprovedUse>())
-            };
-            let approved: Vec<_> = same.iter().map(approved).collect();
+            let approved: Vec<_> = same.iter().map(|at| requests[*at].approved).collect();
             for (at, result) in same.into_iter().zip(key.sign_all(&messages, &approved)) {
                 results[at] = result;
             }
@@ -204,7 +201,7 @@ impl PrivateKey for GroupKey {
         self.sign_one(message, None)
     }
 
-    fn sign_approved(&self, message: &[u8], approved: &(dyn Any + Send + Sync)) -> Result<Vec<u8>> {
-        self.sign_one(message, approved.downcast_ref())
+    fn sign_approved(&self, message: &[u8], approved: &ApprovedUse) -> Result<Vec<u8>> {
+        self.sign_one(message, Some(approved))
     }
 }
