@@ -362,8 +362,8 @@ impl Keystore {
     }
 
     /// A key's attestation, signed by its latest version. That is no use of the key: no rotation
-    /// policy counts it, and a version makes it at any age. Whoever may read a key may ask for it as
-    /// often as they like, and must not rotate the key by that.
+    /// policy counts it, and a version makes it at any age. Whoever may read a key may ask for it
+    /// as often as they like, and must not rotate the key by that.
     ///
     /// ```
     /// use bulla_kms::{Algorithm, Keystore, NewKey};

@@ -77,7 +77,7 @@ impl RateLimiter {
     ///
     /// # Errors
     /// All are refused: `why`, and how long to wait.
-    pub(super) fn check(&self, requests: u32, why: &str) -> Result<(), ApiError> {
+    pub(crate) fn check(&self, requests: u32, why: &str) -> Result<(), ApiError> {
         self.take(requests).map_err(|wait| {
             let message = format!("{why}: try again in {} ms", wait.as_millis() + 1);
             ApiError::new(ApiErrorCode::RateLimited, message)

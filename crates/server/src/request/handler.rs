@@ -17,7 +17,6 @@ use utoipa_axum::router::UtoipaMethodRouter;
 
 use super::long_body::LongBody;
 use crate::service::Worker;
-use crate::transit::ErrorForm;
 
 /// What every handler that is a function returns in axum.
 pub(crate) type Answer = Pin<Box<dyn Future<Output = Response> + Send>>;
@@ -31,9 +30,8 @@ impl Handler<(), Worker> for ErasedHandler {
 
     fn call(self, mut request: Request, worker: Worker) -> Answer {
         let Some(long) = LongBody::may_come(&mut request) else { return (self.0)(request, worker) };
-        let errors = ErrorForm::at(request.uri().path());
         let handler = (self.0)(request, Arc::clone(&worker));
-        Box::pin(long.answer(errors, handler, worker))
+        Box::pin(long.answer(handler, worker))
     }
 }
 

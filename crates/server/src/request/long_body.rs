@@ -11,13 +11,12 @@ use std::task::Poll;
 use axum::body::HttpBody as _;
 use axum::extract::Request;
 use axum::http::request::Parts;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 
 use super::caller::session_of;
 use super::handler::Answer;
 use crate::access::Session;
 use crate::service::Worker;
-use crate::transit::ErrorForm;
 
 /// Bodies of this length are read on the thread that serves: that takes less than a millisecond.
 const MAX_QUICK_LEN: usize = 128 << 10;
@@ -55,8 +54,9 @@ impl LongBody {
         }
     }
 
-    /// The answer of the request's handler.
-    pub(super) async fn answer(self, errors: ErrorForm, mut handler: Answer, worker: Worker) -> Response {
+    /// The answer of the request's handler. If the handler cannot go on, the answer carries the
+    /// error as an extension: who sends it knows the form of errors at the request's path.
+    pub(super) async fn answer(self, mut handler: Answer, worker: Worker) -> Response {
         let with_body = poll_fn(|context| match (handler.as_mut().poll(context), self.0.get()) {
             (Poll::Ready(response), _) => Poll::Ready(Ok(response)),
             (Poll::Pending, Some(session)) => Poll::Ready(Err(Arc::clone(session))),
@@ -66,7 +66,11 @@ impl LongBody {
             Ok(response) => response,
             Err(session) => {
                 let answered = worker.answer_blocking(&session, handler).await;
-                answered.unwrap_or_else(|error| errors.response(error))
+                answered.unwrap_or_else(|error| {
+                    let mut response = error.clone().into_response();
+                    response.extensions_mut().insert(error);
+                    response
+                })
             }
         }
     }

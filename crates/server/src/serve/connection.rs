@@ -30,7 +30,7 @@ use super::named_callers::Evidence;
 use super::reload::LiveSettings;
 use crate::access::Session;
 use crate::config::LimitsConfig;
-use crate::error::Result;
+use crate::error::{ApiError, Result};
 use crate::request::{CallerSlot, CertificateChain, Connection, ConnectionProof, Peer, enter_namespace};
 use crate::service::{BodyReservation, Service, WorkerState};
 use crate::traces;
@@ -175,8 +175,12 @@ async fn answer(
     let span = traces::span(&request, &id);
     let errors = ErrorForm::at(request.uri().path());
     enter_namespace(&mut request);
-    let Ok(response) = router.call(request).instrument(span.clone()).await;
-    let (mut response, counted) = match count_answer(&worker.service, &response, most_answers) {
+    let Ok(mut response) = router.call(request).instrument(span.clone()).await;
+    let counted = match response.extensions_mut().remove::<ApiError>() {
+        Some(error) => Err(error),
+        None => count_answer(&worker.service, &response, most_answers),
+    };
+    let (mut response, counted) = match counted {
         Ok(counted) => (response, counted),
         Err(error) => (errors.response(error), None),
     };
@@ -518,8 +522,9 @@ mod tests {
         });
         let items = vec![r#"{"key":"none","message":"","signature":""}"#; 1900].join(",");
         let body = format!(r#"{{"items":[{items}]}}"#);
+        let length = body.len();
         let head =
-            format!("POST /api/v1/verify HTTP/1.1\r\nhost: a\r\ncontent-length: {}\r\n\r\n", body.len());
+            format!("POST /api/v1/verify HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n");
         client.write_all((head + &body).as_bytes()).await.unwrap();
         let mut answer = Vec::new();
         while !answer.ends_with(b"\r\n\r\n") {

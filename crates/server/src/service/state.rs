@@ -473,13 +473,8 @@ impl Service {
     /// # Errors
     /// There were too many.
     pub(crate) fn count_login_try(&self, address: Option<IpAddr>) -> Result<()> {
-        let origin = origin_of(address);
-        let Some(limiter) = self.login_tries.limiter_for(&origin) else { return Ok(()) };
-        limiter.take(1).map_err(|wait| {
-            let message =
-                format!("too many logins from this address: try again in {} ms", wait.as_millis() + 1);
-            ApiError::new(ApiErrorCode::RateLimited, message)
-        })
+        let limiter = self.login_tries.limiter_for(&origin_of(address));
+        limiter.map_or(Ok(()), |limiter| limiter.check(1, "too many logins from this address"))
     }
 
     /// # Errors
@@ -511,9 +506,10 @@ impl Service {
             ));
         }
         if self.is_revoked(session) {
-            return Err(ApiError::forbidden());
+            Err(ApiError::forbidden())
+        } else {
+            session.check_time(Timestamp::now()?)
         }
-        session.check_time(Timestamp::now()?)
     }
 
     /// Ends slow work: what is computed ends, and nothing else begins.

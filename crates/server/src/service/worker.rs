@@ -132,8 +132,8 @@ impl WorkerState {
         Ok(answer.await?)
     }
 
-    /// Verifies a signature. With a key of Ed25519, that is in one batch with the calls of the other
-    /// connections, unless the message is long.
+    /// Verifies a signature. With a key of Ed25519, that is in one batch with the calls of the
+    /// other connections, unless the message is long.
     ///
     /// # Errors
     /// Those of [`Keystore::verify`]; the keystore is too busy.
@@ -178,8 +178,8 @@ impl WorkerState {
         self.blocking_pool(session).run(session.slow_jobs(), 0, step).await?
     }
 
-    /// Has a handler go on on other threads, where callers have turns. While it waits for other work
-    /// it has no thread.
+    /// Has a handler go on on other threads, where callers have turns. While it waits for other
+    /// work, it has no thread.
     ///
     /// # Errors
     /// Too much work of the caller waits; the handler panicked.
