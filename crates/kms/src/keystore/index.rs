@@ -20,8 +20,8 @@ use crate::policy::{KeyState, VersionState};
 use crate::record::{KeyRecord, VersionRecord};
 
 /// A map of the index. Each use of a key looks into several of them, and `SipHash`, the default,
-/// would take a hundredth of the time of a signature. This hash is seeded for each map, too: callers
-/// choose labels.
+/// would take a hundredth of the time of a signature. This hash is seeded for each map, too:
+/// callers choose labels.
 type IndexMap<K, V> = HashTrieMapSync<K, V, RandomState>;
 
 /// All keys at one moment. A change makes a new index, which shares the unchanged parts with the
