@@ -1,8 +1,7 @@
 //! `bulla keys`: making, showing and rotating keys.
 
 use super::key_change::{
-    change, is_public_only, name, note_rotated, print_changed, rotation_advice, what_it_does,
-    what_it_does_not,
+    change, is_public_only, name, print_changed, rotation_advice, what_it_does, what_it_does_not,
 };
 use super::{key_change, transfer};
 use crate::args::{
@@ -190,18 +189,7 @@ fn attest(args: &KeysAttestArgs) -> Result<()> {
     if let Some(output) = &args.output {
         check_replaceable(output, "an attestation", is_one)?;
     }
-    let source = KeySource::existing(&args.keystore)?;
-    let keys = source.open()?;
-    // Whoever runs a service learns of its rotations from the log.
-    let before = match source {
-        KeySource::Local(_) => keys.planned_key(&args.key)?,
-        KeySource::Remote(_) => None,
-    };
-    let text = keys.attest(&args.key)? + "\n";
-    drop(keys);
-    if let (Some(before), Ok(attested)) = (&before, serde_json::from_str::<SignedAttestation>(&text)) {
-        note_rotated(before, attested.attestation.latest_version)?;
-    }
+    let text = KeySource::existing(&args.keystore)?.open()?.attest(&args.key)? + "\n";
     write_or_print(text.as_bytes(), args.output.as_deref(), "an attestation", is_one)
 }
 

@@ -158,8 +158,13 @@ fn a_rotation_by_a_policy_is_told_with_what_to_do() {
         .complains("a version makes at most 2 signatures")
         .complains("bulla keys export-public default > FILE")
         .complains("bulla keys succession default > FILE");
+    // An attestation is no use.
     home.run(["keys", "attest", "-o", "attestation"]).exits(0);
-    home.run(["keys", "attest", "-o", "attestation"]).exits(0).complains("version 3 signs from now on");
+    assert_eq!(home.run(["sign", "a"]).exits(0).stderr, "");
+    home.run(["keys", "attest", "-o", "attestation"]).exits(0);
+    let attestation = String::from_utf8(home.read("attestation")).expect("it is text");
+    assert!(attestation.contains("\"head\":2"), "{attestation}");
+    home.run(["sign", "a"]).exits(0).complains("version 3 signs from now on");
 }
 
 #[test]
