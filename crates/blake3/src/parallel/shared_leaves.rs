@@ -14,6 +14,7 @@ use crate::spec::{CHUNK_LEN, OUT_LEN};
 use crate::tree::{Stack, root_block_of};
 use core::cell::UnsafeCell;
 use core::hint::spin_loop;
+use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use core::time::Duration;
 use rayon_core::ThreadPool;
@@ -28,6 +29,12 @@ use super::Subtree;
 /// takes the time of a leaf, so that nobody should wake all of them.
 const HELPERS_PER_THREAD: usize = 2;
 
+/// A thread takes, at a time, a share of the leaves that are left: one divided by this and by the
+/// number of threads. So the runs become shorter towards the end, where they must not hold up the
+/// caller. The leaves of a run are side by side, because a kernel asks for the memory after its own
+/// in advance, which is of use to the same thread alone.
+const RUNS_PER_THREAD: usize = 3;
+
 /// How long the caller waits for the last leaves of others before it sleeps.
 const MAX_SPIN: Duration = Duration::from_micros(10);
 
@@ -37,7 +44,9 @@ struct SharedLeaves {
     prefetch: Prefetch,
     leaves: Vec<Leaf>,
     values: Vec<UnsafeCell<Value>>,
-    /// The number of leaves that were taken; more if threads found none left.
+    /// The threads that may work, the caller among them.
+    threads: usize,
+    /// The number of leaves that were taken; more if the caller panicked.
     taken: AtomicUsize,
     /// The number of leaves that are done.
     done: AtomicUsize,
@@ -82,6 +91,7 @@ pub(super) fn absorb(
         prefetch,
         values: leaves.iter().map(|_| UnsafeCell::new([0; OUT_LEN])).collect(),
         leaves,
+        threads: helpers + 1,
         taken: AtomicUsize::new(0),
         done: AtomicUsize::new(0),
         missing_helpers: AtomicUsize::new(helpers),
@@ -157,21 +167,35 @@ fn ask_helpers(shared: &Arc<SharedLeaves>, pool: Option<&ThreadPool>) {
     }
 }
 
+/// The leaves that a thread takes if `taken` of `leaves` are taken. `None` if none is left.
+fn next_run(taken: usize, leaves: usize, threads: usize) -> Option<Range<usize>> {
+    let left = leaves.checked_sub(taken).filter(|left| *left > 0)?;
+    Some(taken..taken + (left / (RUNS_PER_THREAD * threads)).max(1))
+}
+
 impl SharedLeaves {
     /// Hashes leaves until none is left.
     fn work(&self) {
-        loop {
-            let index = self.taken.fetch_add(1, Ordering::Relaxed);
-            let Some(leaf) = self.leaves.get(index) else { return };
-            let _counted = CountOnDrop(self);
-            // SAFETY: this thread alone has taken the leaf, and it is not counted yet. So the
-            // caller waits, whose input and kernel these are, and reads no value.
-            unsafe {
-                let (kernel, input) = (&*self.kernel, &*leaf.input);
-                let block = root_block_of(kernel, input, leaf.counter, self.prefetch);
-                *self.values[index].get() = kernel.parent(&block, 0);
+        while let Some(run) = self.take_run() {
+            let _counted = CountOnDrop(self, run.len());
+            for (leaf, value) in self.leaves[run.clone()].iter().zip(&self.values[run]) {
+                // SAFETY: this thread alone has taken the leaf, and it is not counted yet. So the
+                // caller waits, whose input and kernel these are, and reads no value.
+                unsafe {
+                    let (kernel, input) = (&*self.kernel, &*leaf.input);
+                    let block = root_block_of(kernel, input, leaf.counter, self.prefetch);
+                    *value.get() = kernel.parent(&block, 0);
+                }
             }
         }
+    }
+
+    /// Takes leaves that nobody has taken. `None` if none is left.
+    fn take_run(&self) -> Option<Range<usize>> {
+        let run = |taken| next_run(taken, self.leaves.len(), self.threads);
+        let end = |taken| run(taken).map(|run| run.end);
+        let taken = self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, end);
+        taken.ok().and_then(run)
     }
 
     fn is_done(&self) -> bool {
@@ -194,13 +218,13 @@ impl SharedLeaves {
     }
 }
 
-/// Counts a leaf as done, also if hashing it panics: the caller must not wait forever.
-struct CountOnDrop<'s>(&'s SharedLeaves);
+/// Counts leaves as done, also if hashing one panics: the caller must not wait forever.
+struct CountOnDrop<'s>(&'s SharedLeaves, usize);
 
 impl Drop for CountOnDrop<'_> {
     fn drop(&mut self) {
-        let Self(shared) = self;
-        let done = shared.done.fetch_add(1, Ordering::SeqCst) + 1;
+        let Self(shared, count) = self;
+        let done = shared.done.fetch_add(*count, Ordering::SeqCst) + *count;
         if done == shared.leaves.len() && shared.is_caller_asleep.load(Ordering::SeqCst) {
             shared.caller.unpark();
         }
@@ -217,5 +241,25 @@ impl Drop for WaitOnDrop<'_> {
         let taken = shared.taken.fetch_add(shared.leaves.len(), Ordering::Relaxed);
         shared.done.fetch_add(shared.leaves.len().saturating_sub(taken), Ordering::SeqCst);
         shared.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::next_run;
+
+    #[test]
+    fn runs_take_each_leaf_once_and_become_shorter() {
+        for (leaves, threads) in [(1, 2), (8, 2), (64, 16), (8192, 2), (8192, 16)] {
+            let (mut taken, mut longest) = (0, leaves);
+            while let Some(run) = next_run(taken, leaves, threads) {
+                assert!(run.start == taken && (1..=longest).contains(&run.len()), "{run:?} of {leaves}");
+                // No thread takes so much that the others have to wait for it.
+                assert!(run.len() == 1 || run.len() * threads * 2 < leaves - taken, "{run:?} of {leaves}");
+                (taken, longest) = (run.end, run.len());
+            }
+            assert_eq!((taken, longest), (leaves, 1), "{threads} threads");
+        }
+        assert_eq!(next_run(9, 8, 2), None, "after a panic");
     }
 }
