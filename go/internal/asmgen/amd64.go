@@ -14,6 +14,7 @@ func avx512(c *build.Context) {
 		m.rowStep(2, how)
 		m.rowParents(2, how)
 	}
+	m.scalarOne()
 	m.rowStep(4, byRotation)
 	m.rowParents(4, byRotation)
 	m.columnStep(8)

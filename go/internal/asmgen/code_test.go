@@ -119,6 +119,7 @@ var budgets = map[string][2]int{
 	"step2AVX512":          {331, 22},
 	"parents2AVX512":       {305, 15},
 	"hash1ShiftsAVX512":    {519, 121},
+	"hash1ScalarAVX512":    {989, 270},
 	"step2ShiftsAVX512":    {443, 22},
 	"parents2ShiftsAVX512": {417, 15},
 	"step4AVX512":          {349, 40},

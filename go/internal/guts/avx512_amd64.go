@@ -9,6 +9,9 @@ func hash1AVX512(out, rest *CV, in *byte, length int, key *CV, counter uint64, a
 func hash1ShiftsAVX512(out, rest *CV, in *byte, length int, key *CV, counter uint64, all, first, last uint32)
 
 //go:noescape
+func hash1ScalarAVX512(out, rest *CV, in *byte, length int, key *CV, counter uint64, all, first, last uint32)
+
+//go:noescape
 func step2AVX512(cvs *CV, ptr *pointers, d *rowD, blocks int, key *CV, all, first, last uint32)
 
 //go:noescape

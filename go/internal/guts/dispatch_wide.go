@@ -93,6 +93,9 @@ func Chunks(cvs []CV, in []byte, key *CV, counter uint64, flags uint32) int {
 	var d rowD
 	for i, before := 0, 0; i < n; {
 		k, width := group(n - i)
+		if k == 2 && oneByOne(len(in)-(i+1)*ChunkLen) {
+			width = 1
+		}
 		if width != before && before > 0 {
 			d = rowD{}
 		}

@@ -13,16 +13,17 @@ import (
 	"github.com/bulla-dev/bulla/go/internal/vectors"
 )
 
-// eachKernel runs the test with every kernel of this machine, and with both forms of a kernel that
-// has two.
+// eachKernel runs the test with every kernel of this machine, and with all forms of a kernel that
+// has several.
 func eachKernel(t *testing.T, test func(t *testing.T)) {
 	for _, k := range Available() {
 		t.Run(k.String(), func(t *testing.T) {
 			defer Force(k)()
 			test(t)
-			if restore, ok := otherTurning(k); ok {
-				defer restore()
+			for _, choose := range otherForms(k) {
+				restore := choose()
 				test(t)
+				restore()
 			}
 		})
 	}

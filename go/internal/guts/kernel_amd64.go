@@ -25,17 +25,36 @@ func Available() []Kernel {
 	return append(all, Portable)
 }
 
-// turnsByShifts reports whether a rotation of words takes two cycles, as on AMD Zen 4. Then
-// shifting both ways at once is faster for kernels that are limited by latency.
-var turnsByShifts = func() bool {
-	const amd, zen4 = "AuthenticAMD", 0x19
+// form is how a kernel for one or two inputs works. Its speed is limited by latency, so what is
+// quickest depends on the processor.
+type form uint8
+
+const (
+	// byRotation is vectors, and one instruction that rotates words.
+	byRotation form = iota
+	// byShifts is vectors whose words are shifted both ways at once: on AMD Zen 4, a rotation takes
+	// two cycles.
+	byShifts
+	// inWords is general registers for one input, and rotations for two: on AMD Zen 5, each
+	// instruction on vectors takes two cycles.
+	inWords
+)
+
+// best is the form of this machine.
+var best = func() form {
 	_, b, c, d := cpuid(0)
 	name := binary.LittleEndian.AppendUint32(nil, b)
 	name = binary.LittleEndian.AppendUint32(name, d)
 	name = binary.LittleEndian.AppendUint32(name, c)
 	version, _, _, _ := cpuid(1)
 	family := version>>8&15 + version>>20&255
-	return string(name) == amd && family == zen4
+	switch {
+	case string(name) == "AuthenticAMD" && family == 0x19:
+		return byShifts
+	case string(name) == "AuthenticAMD" && family == 0x1A:
+		return inWords
+	}
+	return byRotation
 }()
 
 // group is how many of n inputs to take next, and how many lanes the kernel for them has: 1 means
@@ -56,6 +75,10 @@ func group(n int) (inputs, width int) {
 		return min(n, 16), 16
 	}
 }
+
+// oneByOne reports whether a chunk and an input of that many bytes after it are quicker one by one
+// than side by side.
+func oneByOne(second int) bool { return active == AVX512 && best == inWords && second <= 640 }
 
 // isColumn says whether the kernel of that many lanes is in column form.
 func isColumn(width int) bool { return width >= 8 || active == SSE41 }
@@ -83,7 +106,9 @@ func one(out, rest *CV, in []byte, key *CV, counter uint64, f Flags) {
 	switch {
 	case active != AVX512:
 		onePadded(out, rest, in, key, counter, f)
-	case turnsByShifts:
+	case best == inWords:
+		hash1ScalarAVX512(out, rest, unsafe.SliceData(in), len(in), key, counter, f.All, f.First, f.Last)
+	case best == byShifts:
 		hash1ShiftsAVX512(out, rest, unsafe.SliceData(in), len(in), key, counter, f.All, f.First, f.Last)
 	default:
 		hash1AVX512(out, rest, unsafe.SliceData(in), len(in), key, counter, f.All, f.First, f.Last)
@@ -128,7 +153,7 @@ func step(width int, cvs *CV, ptr *pointers, d *rowD, blocks int, key *CV, f Fla
 		step8AVX512(cvs, ptr, d, blocks, key, f.All, f.First, f.Last)
 	case width == 4:
 		step4AVX512(cvs, ptr, d, blocks, key, f.All, f.First, f.Last)
-	case turnsByShifts:
+	case best == byShifts:
 		step2ShiftsAVX512(cvs, ptr, d, blocks, key, f.All, f.First, f.Last)
 	default:
 		step2AVX512(cvs, ptr, d, blocks, key, f.All, f.First, f.Last)
@@ -143,7 +168,7 @@ func parentsOf(width int, out, in, key *CV, flags uint32) bool {
 		return false
 	case width == 2 && active == AVX2:
 		parents2AVX2(out, in, key, flags)
-	case width == 2 && turnsByShifts:
+	case width == 2 && best == byShifts:
 		parents2ShiftsAVX512(out, in, key, flags)
 	case width == 2:
 		parents2AVX512(out, in, key, flags)

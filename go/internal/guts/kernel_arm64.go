@@ -21,6 +21,10 @@ func group(n int) (inputs, width int) {
 	return 1, 1
 }
 
+// oneByOne reports whether a chunk and an input of that many bytes after it are quicker one by one
+// than side by side; group takes them so in any case.
+func oneByOne(int) bool { return false }
+
 // isColumn says whether the kernel of that many lanes is in column form.
 func isColumn(int) bool { return true }
 

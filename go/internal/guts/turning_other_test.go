@@ -1,5 +1,0 @@
-//go:build purego || !amd64
-
-package guts
-
-func otherTurning(Kernel) (restore func(), ok bool) { return nil, false }
