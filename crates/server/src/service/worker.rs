@@ -125,7 +125,8 @@ impl WorkerState {
         if !is_quick {
             let cost = BatchCost::of_signature(&unsealed.keystore, key.as_ref(), message.len());
             let sign = move |keystore: &Keystore| keystore.sign(key.as_ref(), &message);
-            return self.run_at_cost(unsealed, session, cost, sign).await;
+            // What is rare is boxed: each request would have memory for it.
+            return Box::pin(self.run_at_cost(unsealed, session, cost, sign)).await;
         }
         let answer = unsealed.batcher(self.number).sign_on_behalf_of(&session.actor, key, message);
         self.schedule_flush(unsealed);
@@ -147,7 +148,7 @@ impl WorkerState {
     ) -> Result<Verdict> {
         if key.key_id().algorithm() != Algorithm::Ed25519 || message.len() > MAX_QUICK_BYTES {
             let verify = move |keystore: &Keystore| keystore.verify(&key, &message, &signature);
-            return self.run_blocking(unsealed, session, verify).await;
+            return Box::pin(self.run_blocking(unsealed, session, verify)).await;
         }
         let answer =
             unsealed.batcher(self.number).verify_on_behalf_of(&session.actor, key, message, signature);
