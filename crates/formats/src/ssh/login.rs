@@ -14,7 +14,8 @@ const BOUND_METHOD: &[u8] = b"publickey-hostbound-v00@openssh.com";
 /// use bulla_formats::ssh::is_login_request;
 ///
 /// let field = |bytes: &[u8]| [&(bytes.len() as u32).to_be_bytes()[..], bytes].concat();
-/// let beginning = [&field(&[7; 32])[..], &[50], &field(b"me"), &field(b"ssh-connection")].concat();
+/// let session = field(&[7; 32]);
+/// let beginning = [&session[..], &[50], &field(b"me"), &field(b"ssh-connection")].concat();
 /// let end = [&field(b"publickey")[..], &[1], &field(b"ssh-ed25519"), &field(b"a key")].concat();
 /// let request = [beginning, end].concat();
 /// assert!(is_login_request(&request) && !is_login_request(&request[1..]));

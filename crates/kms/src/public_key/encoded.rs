@@ -22,7 +22,8 @@ pub(crate) type Decode = fn(Algorithm, &[u8]) -> Option<Prepared>;
 /// use bulla_kms::{Algorithm, Keystore, NewKey};
 ///
 /// let keystore = Keystore::in_memory()?;
-/// let key = keystore.create_key(NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519))?;
+/// let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519);
+/// let key = keystore.create_key(new)?;
 /// let public_key = keystore.public_key(&key)?;
 /// let signature = keystore.sign(&key, b"a message")?.bytes;
 ///

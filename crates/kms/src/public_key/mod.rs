@@ -55,7 +55,8 @@ impl PublicKey {
     /// use bulla_kms::{Algorithm, Keystore, NewKey, Verdict};
     ///
     /// let keystore = Keystore::in_memory()?;
-    /// let key = keystore.create_key(NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519))?;
+    /// let new = NewKey::new("local".parse()?, "files".parse()?, Algorithm::Ed25519);
+    /// let key = keystore.create_key(new)?;
     /// let public_key = keystore.public_key(&key)?;
     /// let request = VerifyRequest::new(public_key.encoded(), b"a message", &[0; 64]);
     /// let backend = Backends::software().verifier(Algorithm::Ed25519)?;

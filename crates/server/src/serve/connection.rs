@@ -297,8 +297,8 @@ impl Drop for ActiveRequest {
 /// could send these.
 const MAX_FRAME_LEN: usize = 16 << 10;
 
-/// The bytes of a long answer. Parts of them, which the HTTP library may keep for longer than the
-/// body, keep the whole, and so it counts until the last of them is gone.
+/// The bytes of a long answer. The HTTP library may keep a part of them for longer than the body,
+/// and each part keeps all bytes in memory. So the answer counts until the last part is gone.
 struct CountedAnswer {
     bytes: Bytes,
     _counted: BodyReservation,
