@@ -14,6 +14,7 @@ use zeroize::Zeroizing;
 use crate::backend::Source;
 use crate::backend::connection::Service;
 use crate::backend::local::Folder;
+use crate::ffi::rights::has_more_rights;
 use crate::object::certificate::Certificate;
 
 /// The variable that names the file.
@@ -73,16 +74,39 @@ pub(crate) struct SlotConfig {
     pub(crate) source: Box<dyn Source>,
 }
 
+/// The variables of the process.
+#[derive(Clone, Copy)]
+enum Variables {
+    Read,
+    /// They are those of somebody with fewer rights than the program has. That user may choose
+    /// neither its keys nor a file that it reads: an error shows a line of it.
+    Ignored,
+}
+
+impl Variables {
+    fn get(self, name: &str) -> Option<String> {
+        match self {
+            Self::Read => env::var(name).ok().filter(|value| !value.is_empty()),
+            Self::Ignored => None,
+        }
+    }
+}
+
 /// Reads the configuration: the file that the variable names, the user's, the system's, or the
-/// variables of the command.
+/// variables of the command. A program with more rights than its user reads the system's alone.
 ///
 /// # Errors
 /// The reason, for people.
 pub(crate) fn read() -> Result<Vec<SlotConfig>, String> {
+    read_with(if has_more_rights() { Variables::Ignored } else { Variables::Read })
+}
+
+fn read_with(variables: Variables) -> Result<Vec<SlotConfig>, String> {
+    let variable = |name| variables.get(name);
     if let Some(path) = variable(CONFIG) {
         return read_file(Path::new(&path));
     }
-    for path in [user_file(), Some(SYSTEM_FILE.into())].into_iter().flatten() {
+    for path in [user_file(variables), Some(SYSTEM_FILE.into())].into_iter().flatten() {
         if path.exists() {
             return read_file(&path);
         }
@@ -106,13 +130,9 @@ pub(crate) fn read() -> Result<Vec<SlotConfig>, String> {
     Ok(vec![slot(entry, token)?])
 }
 
-fn variable(name: &str) -> Option<String> {
-    env::var(name).ok().filter(|value| !value.is_empty())
-}
-
-fn user_file() -> Option<PathBuf> {
-    let folder = variable("XDG_CONFIG_HOME").map(PathBuf::from);
-    let folder = folder.or_else(|| variable("HOME").map(|home| PathBuf::from(home).join(".config")))?;
+fn user_file(variables: Variables) -> Option<PathBuf> {
+    let folder = variables.get("XDG_CONFIG_HOME").map(PathBuf::from);
+    let folder = folder.or_else(|| variables.get("HOME").map(|home| PathBuf::from(home).join(".config")))?;
     Some(folder.join("bulla/pkcs11.toml"))
 }
 
@@ -290,6 +310,14 @@ mod tests {
             ("users".to_owned(), Login::NotRequired),
         ];
         assert_eq!(slots(text), Ok(expected.to_vec()));
+    }
+
+    #[test]
+    fn a_program_with_more_rights_than_its_user_ignores_the_variables() {
+        assert!(!has_more_rights());
+        assert!(Variables::Read.get("PATH").is_some());
+        assert_eq!(Variables::Ignored.get("PATH"), None);
+        assert_eq!(user_file(Variables::Ignored), None);
     }
 
     #[test]

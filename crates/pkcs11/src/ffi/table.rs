@@ -5,6 +5,7 @@
 
 #![allow(non_snake_case, reason = "functions and arguments have the names of the standard")]
 
+use std::cell::UnsafeCell;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -224,14 +225,17 @@ functions! {
 
     fn C_Digest(session: Session, data: Bytes, length: CK_ULONG, out: Bytes, out_length: Length) {
         let state = module::state()?;
-        let session = InSession::new(&state, session)?;
-        let data = raw::bytes(data, length)?;
-        raw::output(out, out_length, |room| session.digest(data, room))
+        InSession::new(&state, session)?.ending(CKF_DIGEST, |session| {
+            let data = raw::bytes(data, length)?;
+            raw::output(out, out_length, |room| session.digest(data, room))
+        })
     }
 
     fn C_DigestUpdate(session: Session, data: Bytes, length: CK_ULONG) {
         let state = module::state()?;
-        InSession::new(&state, session)?.digest_update(raw::bytes(data, length)?)
+        InSession::new(&state, session)?.ending(CKF_DIGEST, |session| {
+            session.digest_update(raw::bytes(data, length)?)
+        })
     }
 
     fn C_DigestKey(session: Session, key: Handle) {
@@ -241,8 +245,9 @@ functions! {
 
     fn C_DigestFinal(session: Session, out: Bytes, out_length: Length) {
         let state = module::state()?;
-        let session = InSession::new(&state, session)?;
-        raw::output(out, out_length, |room| session.digest(&[], room))
+        InSession::new(&state, session)?.ending(CKF_DIGEST, |session| {
+            raw::output(out, out_length, |room| session.digest(&[], room))
+        })
     }
 
     fn C_SignInit(session: Session, mechanism: *mut CK_MECHANISM, key: Handle) {
@@ -253,21 +258,24 @@ functions! {
 
     fn C_Sign(session: Session, data: Bytes, length: CK_ULONG, out: Bytes, out_length: Length) {
         let state = module::state()?;
-        let session = InSession::new(&state, session)?;
-        let data = raw::bytes(data, length)?;
-        raw::output(out, out_length, |room| session.sign(data, room))
+        InSession::new(&state, session)?.ending(CKF_SIGN, |session| {
+            let data = raw::bytes(data, length)?;
+            raw::output(out, out_length, |room| session.sign(data, room))
+        })
     }
 
     fn C_SignUpdate(session: Session, data: Bytes, length: CK_ULONG) {
         let state = module::state()?;
-        let session = InSession::new(&state, session)?;
-        session.signature_update(Purpose::Sign, raw::bytes(data, length)?)
+        InSession::new(&state, session)?.ending(CKF_SIGN, |session| {
+            session.signature_update(Purpose::Sign, raw::bytes(data, length)?)
+        })
     }
 
     fn C_SignFinal(session: Session, out: Bytes, out_length: Length) {
         let state = module::state()?;
-        let session = InSession::new(&state, session)?;
-        raw::output(out, out_length, |room| session.sign_final(room))
+        InSession::new(&state, session)?.ending(CKF_SIGN, |session| {
+            raw::output(out, out_length, |room| session.sign_final(room))
+        })
     }
 
     fn C_VerifyInit(session: Session, mechanism: *mut CK_MECHANISM, key: Handle) {
@@ -284,19 +292,23 @@ functions! {
         signature_length: CK_ULONG
     ) {
         let state = module::state()?;
-        let session = InSession::new(&state, session)?;
-        session.verify(raw::bytes(data, length)?, raw::bytes(signature, signature_length)?)
+        InSession::new(&state, session)?.ending(CKF_VERIFY, |session| {
+            session.verify(raw::bytes(data, length)?, raw::bytes(signature, signature_length)?)
+        })
     }
 
     fn C_VerifyUpdate(session: Session, data: Bytes, length: CK_ULONG) {
         let state = module::state()?;
-        let session = InSession::new(&state, session)?;
-        session.signature_update(Purpose::Verify, raw::bytes(data, length)?)
+        InSession::new(&state, session)?.ending(CKF_VERIFY, |session| {
+            session.signature_update(Purpose::Verify, raw::bytes(data, length)?)
+        })
     }
 
     fn C_VerifyFinal(session: Session, signature: Bytes, length: CK_ULONG) {
         let state = module::state()?;
-        InSession::new(&state, session)?.verify_final(raw::bytes(signature, length)?)
+        InSession::new(&state, session)?.ending(CKF_VERIFY, |session| {
+            session.verify_final(raw::bytes(signature, length)?)
+        })
     }
 
     fn C_CreateObject(session: Session, template: *mut CK_ATTRIBUTE, count: CK_ULONG, object: *mut Handle) {
@@ -440,22 +452,25 @@ functions! {
 
     fn C_Encrypt(session: Session, data: Bytes, length: CK_ULONG, out: Bytes, out_length: Length) {
         let state = module::state()?;
-        let session = InSession::new(&state, session)?;
-        let data = raw::bytes(data, length)?;
-        raw::output(out, out_length, |room| session.cipher(Direction::Encrypt, data, room))
+        InSession::new(&state, session)?.ending(CKF_ENCRYPT, |session| {
+            let data = raw::bytes(data, length)?;
+            raw::output(out, out_length, |room| session.cipher(Direction::Encrypt, data, room))
+        })
     }
 
     fn C_EncryptUpdate(session: Session, data: Bytes, length: CK_ULONG, out: Bytes, out_length: Length) {
         let state = module::state()?;
-        let session = InSession::new(&state, session)?;
-        let data = raw::bytes(data, length)?;
-        raw::output(out, out_length, |room| session.cipher_update(Direction::Encrypt, data, room))
+        InSession::new(&state, session)?.ending(CKF_ENCRYPT, |session| {
+            let data = raw::bytes(data, length)?;
+            raw::output(out, out_length, |room| session.cipher_update(Direction::Encrypt, data, room))
+        })
     }
 
     fn C_EncryptFinal(session: Session, out: Bytes, out_length: Length) {
         let state = module::state()?;
-        let session = InSession::new(&state, session)?;
-        raw::output(out, out_length, |room| session.cipher(Direction::Encrypt, &[], room))
+        InSession::new(&state, session)?.ending(CKF_ENCRYPT, |session| {
+            raw::output(out, out_length, |room| session.cipher(Direction::Encrypt, &[], room))
+        })
     }
 
     fn C_MessageEncryptInit(session: Session, mechanism: *mut CK_MECHANISM, key: Handle) {
@@ -476,22 +491,25 @@ functions! {
 
     fn C_Decrypt(session: Session, data: Bytes, length: CK_ULONG, out: Bytes, out_length: Length) {
         let state = module::state()?;
-        let session = InSession::new(&state, session)?;
-        let data = raw::bytes(data, length)?;
-        raw::output(out, out_length, |room| session.cipher(Direction::Decrypt, data, room))
+        InSession::new(&state, session)?.ending(CKF_DECRYPT, |session| {
+            let data = raw::bytes(data, length)?;
+            raw::output(out, out_length, |room| session.cipher(Direction::Decrypt, data, room))
+        })
     }
 
     fn C_DecryptUpdate(session: Session, data: Bytes, length: CK_ULONG, out: Bytes, out_length: Length) {
         let state = module::state()?;
-        let session = InSession::new(&state, session)?;
-        let data = raw::bytes(data, length)?;
-        raw::output(out, out_length, |room| session.cipher_update(Direction::Decrypt, data, room))
+        InSession::new(&state, session)?.ending(CKF_DECRYPT, |session| {
+            let data = raw::bytes(data, length)?;
+            raw::output(out, out_length, |room| session.cipher_update(Direction::Decrypt, data, room))
+        })
     }
 
     fn C_DecryptFinal(session: Session, out: Bytes, out_length: Length) {
         let state = module::state()?;
-        let session = InSession::new(&state, session)?;
-        raw::output(out, out_length, |room| session.cipher(Direction::Decrypt, &[], room))
+        InSession::new(&state, session)?.ending(CKF_DECRYPT, |session| {
+            raw::output(out, out_length, |room| session.cipher(Direction::Decrypt, &[], room))
+        })
     }
 
     fn C_MessageDecryptInit(session: Session, mechanism: *mut CK_MECHANISM, key: Handle) {
@@ -639,7 +657,7 @@ pub unsafe extern "C" fn C_GetFunctionList(list: *mut *mut CK_FUNCTION_LIST) -> 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn C_GetInterfaceList(list: *mut CK_INTERFACE, count: *mut CK_ULONG) -> CK_RV {
     // SAFETY: the caller's promise.
-    call("C_GetInterfaceList", || unsafe { raw::write_list(list, count, &INTERFACES.0) })
+    call("C_GetInterfaceList", || unsafe { raw::write_list(list, count, &*INTERFACES.0.get()) })
 }
 
 /// Gives a table of functions. Without a version it is that of PKCS #11 3.0.
@@ -664,16 +682,18 @@ pub unsafe extern "C" fn C_GetInterface(
         };
         // No table works on in a child with the parent's sessions.
         require(is_named && flags == 0, CKR_FUNCTION_FAILED)?;
-        raw::write(interface, (&raw const INTERFACES.0[place]).cast_mut())
+        raw::write(interface, INTERFACES.0.get().cast::<CK_INTERFACE>().add(place))
     })
 }
 
 const INTERFACE_NAME: &std::ffi::CStr = c"PKCS 11";
 
-/// Tables that all threads may read.
-struct Interfaces([CK_INTERFACE; 2]);
+/// Tables that all threads may read. A program may also put a table of its own in the place of one:
+/// pkcs11-spy of OpenSC does so, to show the calls of another program.
+struct Interfaces(UnsafeCell<[CK_INTERFACE; 2]>);
 
-// SAFETY: nobody writes to these, nor to what their pointers point to.
+// SAFETY: the module writes neither to these, nor to what their pointers point to. A program that
+// writes to them does not ask for them at the same time.
 unsafe impl Sync for Interfaces {}
 
 const fn interface<T>(table: &'static T) -> CK_INTERFACE {
@@ -684,7 +704,7 @@ const fn interface<T>(table: &'static T) -> CK_INTERFACE {
     }
 }
 
-static INTERFACES: Interfaces = Interfaces([interface(&LIST_3_0), interface(&LIST_2_40)]);
+static INTERFACES: Interfaces = Interfaces(UnsafeCell::new([interface(&LIST_3_0), interface(&LIST_2_40)]));
 
 /// Makes a table of the functions that both versions have, and of others.
 macro_rules! table {

@@ -496,6 +496,16 @@ impl InSession<'_> {
         self.slot.change(object, template, self.session.access)
     }
 
+    /// Makes a call for an operation, which bad arguments end: the standard lets no error leave an
+    /// operation active but that there is too little room. What the call does ends it for others.
+    pub(crate) fn ending(&self, operation: CK_FLAGS, call: impl FnOnce(&Self) -> Result<()>) -> Result<()> {
+        let called = call(self);
+        if called == fail(CKR_ARGUMENTS_BAD) {
+            self.cancel(operation);
+        }
+        called
+    }
+
     /// Ends operations, which the flags of their functions name.
     pub(crate) fn cancel(&self, flags: CK_FLAGS) {
         let mut operations = self.session.operations();

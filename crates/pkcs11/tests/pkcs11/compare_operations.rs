@@ -63,6 +63,9 @@ fn of_digests(session: &Session) -> Vec<Answer> {
         "for a whole message after a piece" C_DigestInit(s, &mut plain(CKM_SHA256));
         "the first of two ways" C_DigestUpdate(s, data, 9);
         "after a piece" C_Digest(s, data, 9, to, &mut { 64 });
+        "before bad arguments" C_DigestInit(s, &mut plain(CKM_SHA256));
+        "no place for the length" C_Digest(s, data, 9, to, null_mut());
+        "after bad arguments" C_DigestInit(s, &mut plain(CKM_SHA256));
     }
     answers
 }
@@ -107,6 +110,9 @@ fn of_signing(session: &Session) -> Vec<Answer> {
         "a short buffer" C_Sign(s, data, 32, to, &mut { 63 });
         "good" C_Sign(s, data, 32, to, &mut { 64 });
         "after the end" C_Sign(s, data, 32, to, &mut { 64 });
+        "before bad arguments" C_SignInit(s, &mut plain(CKM_ECDSA), p256);
+        "no place for the length" C_Sign(s, data, 32, to, null_mut());
+        "after bad arguments" C_SignInit(s, &mut plain(CKM_ECDSA), p256);
         "a private key" C_SignRecoverInit(other(), &mut plain(CKM_RSA_PKCS), rsa);
         "not active" C_SignRecover(s, data, 32, to, &mut { 512 });
     }

@@ -1,6 +1,8 @@
 //! Hostile calls: no pointer, no such handle, buffers too short, calls out of order. Each gives one
 //! of the standard's codes, and the module works as before.
 
+use crate::compare_operations::plain;
+use crate::session_keys::{logged_in, secret};
 use crate::support::codes::name;
 use crate::support::raw::{Module, Session, attribute, call};
 use crate::support::{TOKEN, apart};
@@ -235,6 +237,63 @@ fn a_buffer_that_is_too_short_changes_nothing_but_the_length() {
     });
 }
 
+/// Begins an operation, and makes a call with bad arguments. It begins again for the next call, so
+/// the call before has ended the operation.
+macro_rules! ends {
+    ($module:expr, $begin:expr; $($name:ident($($given:expr),*);)*) => {
+        $(
+            assert_eq!(name($begin), "CKR_OK", "before {}", stringify!($name));
+            assert_eq!(name(call!($module, $name($($given),*))), "CKR_ARGUMENTS_BAD");
+        )*
+        assert_eq!(name($begin), "CKR_OK", "after the last one");
+    };
+}
+
+#[test]
+fn bad_arguments_end_an_operation() {
+    apart("hostile::bad_arguments_end_an_operation", |place| {
+        let (_serving, token) = place.service();
+        let session = logged_in(&token);
+        let (module, s) = (session.module, session.handle);
+        let (private, public) = (session.only(CKO_PRIVATE_KEY, "p256"), session.only(CKO_PUBLIC_KEY, "p256"));
+        let aes = secret(&session, &CKK_AES, &[7; 16]);
+        let (mut data, mut out) = ([7; 32], [0; 128]);
+        let (data, to, none) = (data.as_mut_ptr(), out.as_mut_ptr(), null_mut());
+        ends! { module, call!(module, C_DigestInit(s, &mut plain(CKM_SHA256)));
+            C_Digest(s, data, 32, to, null_mut());
+            C_Digest(s, none, 32, to, &mut { 128 });
+            C_DigestUpdate(s, none, 32);
+            C_DigestFinal(s, to, null_mut());
+        }
+        ends! { module, call!(module, C_SignInit(s, &mut plain(CKM_ECDSA_SHA256), private));
+            C_Sign(s, data, 32, to, null_mut());
+            C_Sign(s, none, 32, to, &mut { 128 });
+            C_SignUpdate(s, none, 32);
+            C_SignFinal(s, to, null_mut());
+        }
+        ends! { module, call!(module, C_VerifyInit(s, &mut plain(CKM_ECDSA_SHA256), public));
+            C_Verify(s, none, 32, to, 64);
+            C_Verify(s, data, 32, none, 64);
+            C_VerifyUpdate(s, none, 32);
+            C_VerifyFinal(s, none, 64);
+        }
+        ends! { module, call!(module, C_EncryptInit(s, &mut plain(CKM_AES_ECB), aes));
+            C_Encrypt(s, data, 32, to, null_mut());
+            C_Encrypt(s, none, 32, to, &mut { 128 });
+            C_EncryptUpdate(s, data, 32, to, null_mut());
+            C_EncryptUpdate(s, none, 32, to, &mut { 128 });
+            C_EncryptFinal(s, to, null_mut());
+        }
+        ends! { module, call!(module, C_DecryptInit(s, &mut plain(CKM_AES_ECB), aes));
+            C_Decrypt(s, data, 32, to, null_mut());
+            C_Decrypt(s, none, 32, to, &mut { 128 });
+            C_DecryptUpdate(s, data, 32, to, null_mut());
+            C_DecryptUpdate(s, none, 32, to, &mut { 128 });
+            C_DecryptFinal(s, to, null_mut());
+        }
+    });
+}
+
 #[test]
 fn lengths_that_nothing_has_are_refused() {
     apart("hostile::lengths_that_nothing_has_are_refused", |place| {
@@ -302,8 +361,12 @@ fn the_table_of_version_3_is_there_by_its_name_and_version() {
             // SAFETY: the name ends with a zero, and the others live until the call ends.
             let code = unsafe { get(name.cast_mut(), version, &mut found, flags) };
             // SAFETY: an interface and its table begin with their version, and live as long as the
-            // module.
-            let list = |found: *mut CK_INTERFACE| unsafe { *(*found).pFunctionList.cast::<CK_VERSION>() };
+            // module. A program may put another table there, as pkcs11-spy does.
+            let list = |found: *mut CK_INTERFACE| unsafe {
+                let table = (*found).pFunctionList;
+                (&raw mut (*found).pFunctionList).write_volatile(table);
+                *table.cast::<CK_VERSION>()
+            };
             (code == CKR_OK).then(|| list(found)).map(|version| (version.major, version.minor))
         };
         let ours = c"PKCS 11".as_ptr().cast::<u8>();
