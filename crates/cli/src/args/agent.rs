@@ -8,16 +8,16 @@ use std::path::PathBuf;
 /// Offer keys to ssh, git and other programs of OpenSSH
 ///
 /// bulla is an agent as `ssh-agent` is, but no private key leaves the keystore or the service: the
-/// agent signs with it. It offers every key of Ed25519 or P-256 that signs, with its latest
+/// agent signs with it. It offers every key of Ed25519, ECDSA or RSA that signs, with its latest
 /// version. After a rotation, put the new public key where the old one was: `ssh-add -L` prints it.
 ///
-/// bulla prints the line for your shell that names the socket, and answers until it is stopped.
-/// With a COMMAND, it runs this command with SSH_AUTH_SOCK set, and ends with it. Started by
-/// systemd for a socket, it takes that one.
+/// bulla prints the line for your shell that names the socket, and answers until it is stopped, or
+/// its terminal is closed. With a COMMAND, it runs this command with SSH_AUTH_SOCK set, and ends
+/// with it. Started by systemd for a socket, it takes that one.
 ///
-/// An ssh server to which you forward the agent can log in with its keys while you are connected,
-/// and sign files and commits in OpenSSH's format: use --confirm, or do not forward it. Keys cannot
-/// be added with ssh-add: see `bulla keys import`.
+/// An ssh server to which you forward the agent can log in with its keys while you are connected.
+/// With OpenSSH 8.9 and later, it gets signatures of files and commits only if you confirm each one
+/// (--confirm). Keys cannot be added with ssh-add: see `bulla keys import`.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

@@ -105,10 +105,10 @@ fn ssh_keygen_signs_with_each_kind_of_key() {
     // What no program of OpenSSH signs: a digest as minisign has it, and a statement of bulla.
     let agent = background(home.command().args(["agent", "--socket", "socket"]));
     let key = blob_of(keys.lines().find(|line| line.ends_with(" work")).unwrap());
-    for data in [&[7; 64][..], b"bulla signature\0v1", b""] {
+    for data in [&[7; 64][..], b"bulla signature\0v1", b"", b"SSHSIG of a file"] {
         assert_eq!(ask(&home, &sign_request(&key, data)), [5]);
     }
-    assert_eq!(ask(&home, &sign_request(&key, b"SSHSIG of a file"))[0], 14);
+    assert_eq!(ask(&home, &sign_request(&key, &content()))[0], 14);
     drop(agent);
 }
 
@@ -125,6 +125,12 @@ fn blob_of(line: &str) -> Vec<u8> {
 
 fn field(bytes: &[u8]) -> Vec<u8> {
     [&u32::try_from(bytes.len()).unwrap().to_be_bytes(), bytes].concat()
+}
+
+/// The bytes that `ssh-keygen -Y sign` signs for a file.
+fn content() -> Vec<u8> {
+    let fields = [field(b"file"), field(b""), field(b"sha512"), field(&[7; 64])];
+    [b"SSHSIG", &fields.concat()[..]].concat()
 }
 
 /// A connection to the agent at `socket`.
@@ -238,7 +244,7 @@ fn a_server_signs_no_file_by_a_forwarded_agent_unless_that_is_confirmed() {
         [&[27][..], &field(b"session-bind@openssh.com"), &field(b""), &field(b""), &field(b""), &[last]]
             .concat()
     };
-    let sign = sign_request(&blob_of(&key), b"SSHSIG of a file");
+    let sign = sign_request(&blob_of(&key), &content());
     let mut stream = connect(&home);
     assert_eq!(ask_on(&mut stream, &sign)[0], 14);
     for (request, expected) in [(bind(0), 6), (sign.clone(), 14), (bind(1), 6), (bind(0), 6), (sign, 5)] {
@@ -319,7 +325,7 @@ fn keys_of_rsa_and_of_every_curve_log_in_and_sign_by_a_service() {
     let agent = background(command.args(["agent", "--socket", "agent"]).args(server));
     let key = blob_of(listed.stdout.lines().find(|line| line.ends_with(" rsa-2048")).unwrap());
     let mut stream = UnixStream::connect(home.path("agent")).unwrap();
-    assert_eq!(ask_on(&mut stream, &sign_request(&key, b"SSHSIG of a file")), [5]);
+    assert_eq!(ask_on(&mut stream, &sign_request(&key, &content())), [5]);
     drop((agent, serving));
 }
 
@@ -337,7 +343,7 @@ fn an_agent_is_locked_and_unlocked() {
     ssh_add("-x", "one").exits(0);
     ssh_add("-L", "").exits(1).says("The agent has no identities.");
     let key = home.run(["keys", "export-public", "work", "--format", "openssh"]).exits(0).stdout;
-    let request = sign_request(&blob_of(&key), b"SSHSIG of a file");
+    let request = sign_request(&blob_of(&key), &content());
     assert_eq!(ask(&home, &request), [5]);
     ssh_add("-X", "two").exits(1);
     ssh_add("-X", "one").exits(0);
@@ -388,6 +394,11 @@ fn the_socket_is_the_users_alone_and_goes_with_the_agent() {
     second.complains("use what is there, or name another socket");
     kill_process(Pid::from_child(&background.agent), Signal::TERM).unwrap();
     background.agent.end().exits(0);
+    assert!(!socket.exists());
+    // A closed terminal ends it, too.
+    let another = self::background(home.interruptible().args(["agent", "--socket", &path]));
+    kill_process(Pid::from_child(&another.agent), Signal::HUP).unwrap();
+    another.agent.end().exits(0);
     assert!(!socket.exists());
 
     // One that a killed agent left is replaced, and nothing else is.

@@ -87,12 +87,27 @@ impl Request {
 
 /// What the bytes of a signature by `ssh-keygen -Y sign` begin with (OpenSSH's `PROTOCOL.sshsig`).
 const SIGNATURE_MAGIC: &[u8] = b"SSHSIG";
+
+/// Whether these are the bytes that `ssh-keygen -Y sign` signs: a namespace, a reserved field, the
+/// name of a hash function, and a digest. The beginning alone would let a text in, such as a
+/// script.
+fn is_content(data: &[u8]) -> bool {
+    let Some(mut rest) = data.strip_prefix(SIGNATURE_MAGIC) else { return false };
+    let mut field = || Vec::<u8>::decode(&mut rest).ok();
+    let (Some(namespace), Some(_reserved), Some(hash), Some(digest)) = (field(), field(), field(), field())
+    else {
+        return false;
+    };
+    let is_digest = matches!((&hash[..], digest.len()), (b"sha256", 32) | (b"sha512", 64));
+    is_digest && !namespace.is_empty() && rest.is_empty()
+}
+
 /// What `ssh` or `ssh-keygen -Y sign` sign: the request of a login, or the bytes of a signature
 /// with a namespace. None for all other data. Nothing else passes for one of these, and they pass
 /// for nothing else. So a server to which the agent is forwarded gets no signature of another
 /// format, such as minisign's.
 pub(super) fn signed_by_openssh(data: &[u8]) -> Option<Signed> {
-    if data.starts_with(SIGNATURE_MAGIC) {
+    if is_content(data) {
         return Some(Signed::Content);
     }
     is_login_request(data).then_some(Signed::Login)
@@ -228,8 +243,15 @@ mod tests {
         for data in [&plain, &bound] {
             assert_eq!(signed_by_openssh(data), Some(Signed::Login));
         }
-        assert_eq!(signed_by_openssh(b"SSHSIG\0\0\0\x04file"), Some(Signed::Content));
-        for data in [&plain, &bound] {
+        let content = |namespace: &[u8], hash: &[u8], digest_len: usize| {
+            let fields = [field(namespace), field(b""), field(hash), field(&vec![7; digest_len])];
+            [b"SSHSIG", &fields.concat()[..]].concat()
+        };
+        for (hash, len) in [(&b"sha256"[..], 32), (b"sha512", 64)] {
+            assert_eq!(signed_by_openssh(&content(b"file", hash, len)), Some(Signed::Content));
+        }
+        let file = content(b"git", b"sha512", 64);
+        for data in [&plain, &bound, &file] {
             for len in 0..data.len() {
                 assert_eq!(signed_by_openssh(&data[..len]), None, "{len}");
             }
@@ -241,6 +263,16 @@ mod tests {
         };
         // A session of another length, another message, and one without a signature.
         for data in [changed(3, 31), changed(36, LOGIN + 1), changed(74, 0)] {
+            assert_eq!(signed_by_openssh(&data), None, "{data:?}");
+        }
+        // A text that begins like such bytes, no namespace, other digests, and more after the end.
+        for data in [
+            b"SSHSIG\nrm -r /\n".to_vec(),
+            content(b"", b"sha512", 64),
+            content(b"file", b"sha1", 20),
+            content(b"file", b"sha512", 32),
+            [&file[..], b"\n"].concat(),
+        ] {
             assert_eq!(signed_by_openssh(&data), None, "{data:?}");
         }
         // More after the end, another method, a digest, and a statement of bulla.

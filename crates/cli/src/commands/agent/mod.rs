@@ -72,12 +72,13 @@ fn run_with(command: &mut Command, socket: &AgentSocket) -> Result<i32> {
 /// Says where the agent is, and waits until it is to end.
 fn wait(args: &AgentArgs, socket: &AgentSocket) -> Result<Exit> {
     let (stop, stopped) = mpsc::channel();
-    interrupt::handle_signals_with(
+    let end = |stop: mpsc::Sender<()>| {
         move || {
             let _ = stop.send(());
-        },
-        || {},
-    );
+        }
+    };
+    // It ends with its terminal, as `ssh-agent` does in the foreground: nobody would see it.
+    interrupt::handle_signals_with(end(stop.clone()), end(stop));
     let mut out = Out::stdout();
     let path = quote_for_shell(socket.path().as_os_str());
     out.line(format_args!("SSH_AUTH_SOCK={path}; export SSH_AUTH_SOCK;"))?;
