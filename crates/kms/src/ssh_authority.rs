@@ -107,6 +107,10 @@ impl SshAuthority {
         if !self.kinds.contains(&kind) {
             return refuse(format!("the key's policy permits no certificates of the kind {kind:?}"));
         }
+        // OpenSSH takes it for a certificate without a number.
+        if certificate.summary.serial == "0" {
+            return refuse("the certificate has the number 0, which no list can revoke".to_owned());
+        }
         if certificate.summary.principals.is_empty() {
             return refuse("the certificate names nobody, and so would be for everybody".to_owned());
         }
@@ -278,11 +282,12 @@ pub(crate) fn fuzz(message: &[u8]) {
     policy.principals.clone_from(&certificate.summary.principals);
     policy.extensions.clone_from(&certificate.extensions);
     policy.critical_options.clone_from(&certificate.critical_options);
+    let has_number = certificate.summary.serial != "0";
     let is_named = !policy.principals.is_empty() && certificate.valid_before > certificate.valid_after;
     // In a policy, an asterisk at the beginning of a name stands for any characters. No name has a
     // comma.
     let is_plain = !policy.principals.iter().any(|name| name.starts_with('*') || name.contains(','));
-    assert!(!is_plain || policy.permit(message, now).is_ok() == is_named, "{summary}");
+    assert!(!is_plain || policy.permit(message, now).is_ok() == (is_named && has_number), "{summary}");
     let lists: [fn(&mut SshAuthority) -> &mut Vec<String>; 3] = [
         |policy| &mut policy.principals,
         |policy| &mut policy.extensions,
@@ -312,6 +317,7 @@ mod tests {
 
     struct Asked<'a> {
         kind: u32,
+        serial: u64,
         principals: &'a [&'a str],
         valid: (u64, u64),
         options: &'a [&'a str],
@@ -319,14 +325,14 @@ mod tests {
     }
 
     const ASKED: Asked<'static> =
-        Asked { kind: 1, principals: &["ann"], valid: (900, 1100), options: &[], extensions: &[] };
+        Asked { kind: 1, serial: 7, principals: &["ann"], valid: (900, 1100), options: &[], extensions: &[] };
 
     fn certificate(asked: &Asked<'_>) -> Vec<u8> {
         [
             field(b"ssh-ed25519-cert-v01@openssh.com"),
             field(&[1; 16]),
             field(&[2; 32]),
-            7_u64.to_be_bytes().to_vec(),
+            asked.serial.to_be_bytes().to_vec(),
             asked.kind.to_be_bytes().to_vec(),
             field(b"ann's laptop"),
             names(asked.principals, None),
@@ -362,6 +368,7 @@ mod tests {
         };
         refused(Asked { kind: 2, ..ASKED }, "of the kind Host");
         refused(Asked { kind: 3, ..ASKED }, "nothing else");
+        refused(Asked { serial: 0, ..ASKED }, "the number 0");
         refused(Asked { principals: &[], ..ASKED }, "for everybody");
         refused(Asked { principals: &["ann", "root"], ..ASKED }, "\"root\"");
         refused(Asked { principals: &["red-team-2"], ..ASKED }, "red-team-2");

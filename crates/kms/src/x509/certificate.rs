@@ -131,7 +131,12 @@ impl AlternativeName {
             tag if tag == implicit(TagNumber(6)) => Self::Uri(text().filter(|text| text.contains(':'))?),
             tag if tag == implicit(TagNumber(7)) => match name.value().len() {
                 4 => Self::Ip(Ipv4Addr::from(<[u8; 4]>::try_from(name.value()).ok()?).into()),
-                16 => Self::Ip(Ipv6Addr::from(<[u8; 16]>::try_from(name.value()).ok()?).into()),
+                16 => {
+                    let address = Ipv6Addr::from(<[u8; 16]>::try_from(name.value()).ok()?);
+                    // Programs take it for the address of version 4 in it, which no network of
+                    // version 6 means.
+                    Self::Ip(Some(address).filter(|address| address.to_ipv4_mapped().is_none())?.into())
+                }
                 _ => return None,
             },
             _ => return None,
@@ -324,7 +329,8 @@ fn text(bytes: &[u8]) -> Option<String> {
 
 fn read_serial(serial: AnyRef<'_>) -> Result<String, Unreadable> {
     let bytes = serial.value();
-    let is_positive = bytes.first().is_some_and(|first| first & 0x80 == 0);
+    // DER writes a positive number with one zero in front at most, and only before a high bit.
+    let is_positive = matches!(bytes, [1..=0x7f, ..] | [0, 0x80..=0xff, ..]);
     if serial.tag() != Tag::Integer || !is_positive || !SERIAL_LEN.contains(&bytes.len()) {
         return Err("its serial number is not a positive one of 8 to 20 bytes");
     }
@@ -448,6 +454,33 @@ pub(super) fn refusal(why: impl Into<String>) -> KmsError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn value(tag: u8, bytes: &[u8]) -> Vec<u8> {
+        [&[tag, u8::try_from(bytes.len()).unwrap()], bytes].concat()
+    }
+
+    #[test]
+    fn an_address_of_version_4_has_4_bytes() {
+        let read = |address: &[u8]| AlternativeName::read(AnyRef::from_der(&value(0x87, address)).unwrap());
+        let (v4, v6) = (Ipv4Addr::new(10, 0, 0, 1), Ipv6Addr::LOCALHOST);
+        assert_eq!(read(&v4.octets()), Some(AlternativeName::Ip(v4.into())));
+        assert_eq!(read(&v6.octets()), Some(AlternativeName::Ip(v6.into())));
+        assert_eq!(read(&v4.to_ipv6_mapped().octets()), None);
+        assert_eq!(read(&[0; 8]), None);
+    }
+
+    #[test]
+    fn a_serial_number_is_positive_and_as_short_as_der_has_it() {
+        let is_one = |bytes: &[u8]| read_serial(AnyRef::from_der(&value(2, bytes)).unwrap()).is_ok();
+        let with = |beginning: &[u8]| [beginning, &[7; 16]].concat();
+        assert!(is_one(&with(&[1])) && is_one(&with(&[0x7f])) && is_one(&with(&[0, 0x80])));
+        for bytes in
+            [with(&[0]), with(&[0, 0x7f]), with(&[0, 0, 0x80]), with(&[0x80]), vec![0; 8], vec![7; 7]]
+        {
+            assert!(!is_one(&bytes), "{bytes:?}");
+        }
+        assert!(!is_one(&[7; 21]));
+    }
 
     #[test]
     fn an_address_of_mail_has_one_at_sign() {
