@@ -112,7 +112,7 @@ fn sign(args: &SshCertSignArgs) -> Result<()> {
     if let KeySource::Local(local) = &source {
         check_policy(&local.open_to_sign(&args.ca)?, &authority)?;
     }
-    let new = new_certificate(args, key)?;
+    let (new, valid_before) = new_certificate(args, key)?;
     let mut nonce = [0; 32];
     generate_random(&mut nonce)?;
     let version = authority.version.to_string();
@@ -131,7 +131,7 @@ fn sign(args: &SshCertSignArgs) -> Result<()> {
             return out.flush();
         }
     }
-    report(args, target.as_deref(), &new, &version)
+    report(args, target.as_deref(), (&new, valid_before), &version)
 }
 
 /// An error for a key that is no authority: it would sign anything.
@@ -171,31 +171,37 @@ fn target(args: &SshCertSignArgs) -> Result<Option<PathBuf>> {
     }
 }
 
-fn new_certificate(args: &SshCertSignArgs, key: SshKey) -> Result<NewSshCertificate> {
+/// The certificate that is asked for, and when it ends.
+fn new_certificate(args: &SshCertSignArgs, key: SshKey) -> Result<(NewSshCertificate, Timestamp)> {
+    if args.valid_for.is_zero() {
+        return Err(Error::new("usage", "--valid-for: it must be longer than 0s"));
+    }
     let now = Timestamp::now()?.unix_millis() / 1000;
+    let valid_before = now.saturating_add(args.valid_for.as_secs());
+    let end = Timestamp::from_unix_millis(valid_before.saturating_mul(1000))?;
     let mut random = [0; 8];
     generate_random(&mut random)?;
-    Ok(NewSshCertificate {
+    let new = NewSshCertificate {
         key,
         kind: if args.host { SshCertificateKind::Host } else { SshCertificateKind::User },
         serial: args.serial.unwrap_or(u64::from_be_bytes(random)),
         key_id: args.id.clone(),
         principals: args.principals.clone(),
         valid_after: now.saturating_sub(SKEW_SECONDS),
-        valid_before: now.saturating_add(args.valid_for.as_secs()),
+        valid_before,
         critical_options: args.options.clone(),
         extensions: args.extensions.clone(),
-    })
+    };
+    Ok((new, end))
 }
 
 fn report(
     args: &SshCertSignArgs,
     path: Option<&Path>,
-    new: &NewSshCertificate,
+    (new, valid_before): (&NewSshCertificate, Timestamp),
     authority: &str,
 ) -> Result<()> {
     let Some(path) = path else { return Ok(()) };
-    let valid_before = Timestamp::from_unix_millis(new.valid_before.saturating_mul(1000))?;
     let mut out = Out::after("the certificate was signed");
     if args.report.json {
         #[derive(Serialize)]

@@ -229,6 +229,14 @@ fn certificates_count_if_their_authority_is_allowed() {
     }
     // The key alone is no word of the authority.
     home.run(["verify", "file", "-p", "key.pub"]).exits(1).says("file: wrong key").says("--allowed-signers");
+    // An authority that signs by SHA-1.
+    their_key(&home, "old", &["rsa"]);
+    let by_sha1 = ["-q", "-s", "old", "-t", "ssh-rsa", "-I", "id", "-n", "a@b", "key.pub"];
+    Done::of(home.program("ssh-keygen").args(by_sha1)).exits(0);
+    signed_by_them(&home, "key-cert.pub", "file");
+    allow(&home, &[("*@b cert-authority", "old.pub")]);
+    let why = "signed the certificate by SHA-1 (ssh-rsa), which is broken";
+    home.run(verify).exits(1).says("file: malformed signature").says(why);
 }
 
 #[test]

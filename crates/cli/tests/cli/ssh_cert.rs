@@ -61,7 +61,8 @@ fn sshd_lets_a_user_in_by_a_certificate_and_ssh_knows_a_server_by_one() {
     // Of another user, and one that has ended.
     certify(&home, &["--principal", "somebody"]).exits(0);
     log_in(&trusted, any).exits(255).complains("Permission denied");
-    certify(&home, &["--principal", &user, "--valid-for", "0s"]).exits(0);
+    certify(&home, &["--principal", &user, "--valid-for", "1s"]).exits(0);
+    while log_in(&trusted, any).code == Some(0) {}
     log_in(&trusted, any).exits(255).complains("Permission denied");
     certify(&home, &["--principal", &user, "--option", "force-command=echo forced"]).exits(0);
     log_in(&trusted, any).exits(0).says("forced\n");
@@ -137,6 +138,8 @@ fn the_keystore_and_the_service_refuse_what_the_policy_does_not_permit() {
     };
     for (flags, why) in [
         (&["--valid-for", "9h"][..], "at most 28800 seconds"),
+        (&["--valid-for", "0s"], "it must be longer than 0s"),
+        (&["--serial", "0"], "the number 0, which no list can revoke"),
         (&["--host"][..], "of the kind Host"),
         (&["--extension", "permit-user-rc"][..], "extension \"permit-user-rc\""),
         (&["--option", "source-address=::1"][..], "critical option \"source-address\""),
@@ -145,6 +148,10 @@ fn the_keystore_and_the_service_refuse_what_the_policy_does_not_permit() {
     }
     let host = ["ssh-cert", "sign", "user.pub", "--host", "--ca", "hosts", "--id", "a", "--principal"];
     refused(home.run(host.iter().chain(&["server.example.org"])), "principal \"server.example.org\"");
+    // A time that is no time leaves no certificate behind, whatever the policy permits.
+    let any_life = ["ssh-cert", "policy", "hosts", "--host", "--principal", "*.test", "--max-life", "20000y"];
+    home.run(any_life).exits(0);
+    refused(home.run(host.iter().chain(&["a.test", "--valid-for", "10000y"])), "after the year 9998");
     // Nothing else gets a signature of an authority: neither a file nor a login.
     home.write("file", "content");
     for format in ["ssh", "bulla"] {

@@ -155,6 +155,7 @@ fn the_keystore_and_the_service_refuse_what_the_policy_does_not_permit() {
     request(&home, &NAMES).exits(0);
     for (flags, why) in [
         (&["--valid-for", "91d"][..], "at most 7776000 seconds"),
+        (&["--valid-for", "0s"], "it must be longer than 0s"),
         (&["--usage", "client-auth"], "does not permit the usage ClientAuth"),
         (&["--usage", "server-auth", "--usage", "code-signing"], "the usage CodeSigning"),
         (&["--authority"], "of the kind Authority"),

@@ -287,7 +287,7 @@ pub(super) fn signature(key: &PublicKey, bytes: &[u8]) -> Result<Signature, Form
     let (algorithm, bytes) = match (key.algorithm(), curve) {
         (_, Some(curve)) => {
             let mut pair = Vec::new();
-            for number in bytes.chunks(bytes.len().div_ceil(2)) {
+            for number in bytes.chunks(bytes.len().div_ceil(2).max(1)) {
                 let number = Mpint::from_positive_bytes(number).map_err(malformed)?;
                 number.encode(&mut pair).map_err(|error| malformed(error.into()))?;
             }
@@ -521,6 +521,13 @@ impl SshCertificate {
     fn parse(blob: &[u8]) -> Result<Self, FormatError> {
         let malformed = || FormatError::new("the certificate is malformed");
         let (certificate, signature) = Self::decode(blob).ok_or_else(malformed)?;
+        if is_by_sha1(&signature) {
+            return Err(FormatError::new(
+                "its authority signed the certificate by SHA-1 (ssh-rsa), which is broken: have it signed again, \
+                 by `ssh-keygen -t rsa-sha2-512 -s`",
+            ));
+        }
+        let signature = Signature::try_from(&signature[..]).map_err(|_| malformed())?;
         let mut end = Vec::new();
         signature.encode_prefixed(&mut end).map_err(|_| malformed())?;
         let signed = blob.strip_suffix(&end[..]).ok_or_else(malformed)?;
@@ -530,7 +537,8 @@ impl SshCertificate {
         Ok(certificate)
     }
 
-    fn decode(blob: &[u8]) -> Option<(Self, Signature)> {
+    /// The certificate, and its signature as it is there.
+    fn decode(blob: &[u8]) -> Option<(Self, Vec<u8>)> {
         let mut rest = blob;
         let reader = &mut rest;
         let name = String::decode(reader).ok()?;
@@ -558,7 +566,7 @@ impl SshCertificate {
         let _extensions = Vec::<u8>::decode(reader).ok()?;
         let _reserved = Vec::<u8>::decode(reader).ok()?;
         let authority = SshKey::from_blob(&Vec::<u8>::decode(reader).ok()?).ok()?;
-        let signature = Signature::try_from(&Vec::<u8>::decode(reader).ok()?[..]).ok()?;
+        let signature = Vec::<u8>::decode(reader).ok()?;
         let certificate = Self {
             blob: blob.to_vec(),
             key: SshKey::from_blob(&key).ok()?,
@@ -603,10 +611,31 @@ impl SshCertificate {
     }
 }
 
+/// Whether a signature is one of RSA by SHA-1, which is named as its key is.
+fn is_by_sha1(signature: &[u8]) -> bool {
+    String::decode(&mut &signature[..]).is_ok_and(|algorithm| algorithm == "ssh-rsa")
+}
+
 fn strings(mut bytes: &[u8]) -> Option<Vec<String>> {
     let mut found = Vec::new();
     while !bytes.is_empty() {
         found.push(String::decode(&mut bytes).ok()?);
     }
     Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_signature_is_an_error() {
+        // The curve's own point.
+        let point =
+            b"\x03\x6b\x17\xd1\xf2\xe1\x2c\x42\x47\xf8\xbc\xe6\xe5\x63\xa4\x40\xf2\x77\x03\x7d\x81\x2d\xeb\
+            \x33\xa0\xf4\xa1\x39\x45\xd8\x98\xc2\x96";
+        let key = PublicKey::from_bytes(Algorithm::EcdsaP256, point).unwrap();
+        assert!(signature_blob(&key, &[7; 64]).is_ok());
+        assert!(signature_blob(&key, &[]).is_err());
+    }
 }

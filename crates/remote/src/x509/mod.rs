@@ -229,11 +229,10 @@ fn own_certificate(args: &X509CaArgs) -> Result<()> {
     let source = KeySource::existing(&args.keystore)?;
     let key = SigningKey::find(&source, &args.key)?;
     key.check_policy(&args.key)?;
-    let life = life(args.valid_for)?;
+    let (life, not_after) = life(args.valid_for)?;
     let new = NewCertificate::authority(random()?, life, args.path_length);
     let text = new.sign_own(&args.subject, &key.public_key, |message, hash| key.sign(message, hash));
     let text = text.map_err(|NotSigned(error)| error)?;
-    let not_after = Timestamp::from_unix_millis(life.1.saturating_mul(1000))?;
     let line = |path: &Path| CertificateLine {
         certificate: path.into(),
         authority: key.version.to_string(),
@@ -263,7 +262,7 @@ fn sign(args: &X509SignArgs) -> Result<()> {
             .hint("after a rotation, the new version needs a certificate of its own: `bulla x509 ca`"));
     }
     key.check_policy(&args.ca)?;
-    let life = life(args.valid_for)?;
+    let (life, not_after) = life(args.valid_for)?;
     let usages: Vec<_> = args.usages.iter().copied().map(X509Usage::from).collect();
     let (new, kind) = match args.authority {
         true => (NewCertificate::authority(random()?, life, 0), X509CertificateKind::Authority),
@@ -272,7 +271,6 @@ fn sign(args: &X509SignArgs) -> Result<()> {
     let by = |message: &[u8], hash| key.sign(message, hash);
     let text = new.sign(&request, &authority, &key.public_key, by);
     let text = text.map_err(|NotSigned(error)| error)?;
-    let not_after = Timestamp::from_unix_millis(life.1.saturating_mul(1000))?;
     let subject = request.subject();
     let line = |path: &Path| CertificateLine {
         certificate: path.into(),
@@ -294,10 +292,15 @@ fn named(subject: &str, names: &AlternativeNames) -> String {
     escape_text(&all.join(", ")).into_owned()
 }
 
-/// From when on, and until when, a certificate is valid: seconds since 1970.
-fn life(valid_for: Duration) -> Result<(u64, u64)> {
+/// From when on, and until when, a certificate is valid: seconds since 1970, and the end again.
+fn life(valid_for: Duration) -> Result<((u64, u64), Timestamp)> {
+    if valid_for.is_zero() {
+        return Err(Error::new("usage", "--valid-for: it must be longer than 0s"));
+    }
     let now = Timestamp::now()?.unix_millis() / 1000;
-    Ok((now.saturating_sub(SKEW_SECONDS), now.saturating_add(valid_for.as_secs())))
+    let end = now.saturating_add(valid_for.as_secs());
+    let not_after = Timestamp::from_unix_millis(end.saturating_mul(1000))?;
+    Ok(((now.saturating_sub(SKEW_SECONDS), end), not_after))
 }
 
 fn random() -> Result<[u8; 16]> {
