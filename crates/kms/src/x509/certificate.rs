@@ -133,8 +133,8 @@ impl AlternativeName {
                 4 => Self::Ip(Ipv4Addr::from(<[u8; 4]>::try_from(name.value()).ok()?).into()),
                 16 => {
                     let address = Ipv6Addr::from(<[u8; 16]>::try_from(name.value()).ok()?);
-                    // Programs take it for the address of version 4 in it, which no network of
-                    // version 6 means.
+                    // Programs in Go take it for the address of version 4 in it, which no
+                    // network of version 6 means.
                     Self::Ip(Some(address).filter(|address| address.to_ipv4_mapped().is_none())?.into())
                 }
                 _ => return None,

@@ -496,8 +496,8 @@ impl InSession<'_> {
         self.slot.change(object, template, self.session.access)
     }
 
-    /// Makes a call for an operation, which bad arguments end: the standard lets no error leave an
-    /// operation active but that there is too little room. What the call does ends it for others.
+    /// Makes a call for an operation, which bad arguments end: the standard lets no error but
+    /// `CKR_BUFFER_TOO_SMALL` leave an operation active. Other errors end it in the call itself.
     pub(crate) fn ending(&self, operation: CK_FLAGS, call: impl FnOnce(&Self) -> Result<()>) -> Result<()> {
         let called = call(self);
         if called == fail(CKR_ARGUMENTS_BAD) {
