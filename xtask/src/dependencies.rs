@@ -5,7 +5,9 @@
 //! needs it, which may wait for its build.
 
 use std::{
+    collections::{HashMap, HashSet},
     fs,
+    path::Path,
     process::{Command, ExitCode},
 };
 
@@ -121,6 +123,57 @@ impl Package {
     }
 }
 
+/// The packages of a `Cargo.lock`.
+#[derive(Deserialize)]
+struct Lock {
+    package: Vec<LockedPackage>,
+}
+
+#[derive(Deserialize)]
+struct LockedPackage {
+    name: String,
+    version: String,
+}
+
+/// Fails if a fuzz target is built with another version of a package than the programs are. Then it
+/// would look for defects in code that nobody gets.
+pub(crate) fn check_fuzz_locks(context: &Context) -> Result<()> {
+    let shipped = read_lock(&context.root)?;
+    let mut wrong = Vec::new();
+    let mut found = 0;
+    for folder in fs::read_dir(context.root.join("crates"))? {
+        let folder = folder?.path().join("fuzz");
+        if folder.is_dir() {
+            let others = other_versions(&shipped, &read_lock(&folder)?);
+            wrong.extend(others.into_iter().map(|line| format!("{}: {line}", folder.display())));
+            found += 1;
+        }
+    }
+    ensure!(found > 0, "there is none");
+    ensure!(wrong.is_empty(), "run `cargo update -p NAME --precise VERSION` there:\n{}", wrong.join("\n"));
+    Ok(())
+}
+
+fn read_lock(folder: &Path) -> Result<Lock> {
+    let path = folder.join("Cargo.lock");
+    let text = fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;
+    toml::from_str(&text).with_context(|| format!("{}", path.display()))
+}
+
+/// A line for each package that both have, in a version that only the second one has.
+fn other_versions(shipped: &Lock, fuzzed: &Lock) -> Vec<String> {
+    let mut versions: HashMap<&str, HashSet<&str>> = HashMap::new();
+    for package in &shipped.package {
+        versions.entry(&package.name).or_default().insert(&package.version);
+    }
+    let differs = |package: &&LockedPackage| {
+        let known = versions.get(package.name.as_str());
+        known.is_some_and(|known| !known.contains(package.version.as_str()))
+    };
+    let line = |package: &LockedPackage| format!("{} {} is not what we ship", package.name, package.version);
+    fuzzed.package.iter().filter(differs).map(line).collect()
+}
+
 /// What `cargo xtask advisories` takes.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  cargo xtask advisories\n\n\
@@ -204,6 +257,21 @@ mod tests {
         };
         assert_eq!(folder("/repository/crates/a/Cargo.toml"), Vec::<String>::new());
         assert_eq!(folder("/other/Cargo.toml"), ["a 1.2.3: /other/Cargo.toml is outside of the repository"]);
+    }
+
+    #[test]
+    fn a_fuzz_target_has_the_versions_that_we_ship() {
+        let lock = |packages: &[(&str, &str)]| Lock {
+            package: packages
+                .iter()
+                .map(|&(name, version)| LockedPackage { name: name.to_owned(), version: version.to_owned() })
+                .collect(),
+        };
+        let shipped = lock(&[("a", "1.0.0"), ("a", "2.0.0"), ("b", "1.0.0")]);
+        // It needs fewer packages, and others.
+        assert!(other_versions(&shipped, &lock(&[("a", "2.0.0"), ("c", "1.0.0")])).is_empty());
+        let found = other_versions(&shipped, &lock(&[("a", "2.0.1"), ("b", "1.0.0")]));
+        assert_eq!(found, ["a 2.0.1 is not what we ship"]);
     }
 
     #[test]

@@ -51,6 +51,7 @@ pub(super) fn run(runner: &mut Runner<'_>) {
     runner.command("clippy", &mut clippy(context));
     runner.command("rustdoc", &mut rustdoc(context));
     runner.check("licenses and sources of the dependencies", dependencies::check);
+    runner.check("versions in the fuzz targets", dependencies::check_fuzz_locks);
     for target in LINTED_TARGETS {
         runner.need(target, |_| install::rust_target(target));
     }
