@@ -108,12 +108,18 @@ fn sign(home: &Home, other: &str, options: &[&str]) {
     let function = if is_own { "blake3" } else { "sha512" };
     let sum = home.run(["sum", "--algorithm", function, "app"]).exits(0).stdout;
     let digest = sum.split(' ').next().unwrap_or_default();
-    let approved = run(home, other, &["approve", "app.threshold", "--yes"])
+    let asked = home.read("app.threshold");
+    let approved = run(home, other, &["approve", "app.threshold", "--without-file", "--yes", "--json"])
         .exits(0)
-        .says("approved: send app.threshold to ann")
         .complains("approved   ann")
         .complains(digest);
     assert_eq!(approved.stderr.contains("BLAKE3"), is_own, "{}", approved.stderr);
+    assert_eq!(approved.json()[0]["digest"], digest);
+    // The approval that is sent is another one.
+    home.write("app.threshold", asked);
+    run(home, other, &["approve", "app.threshold", "--yes"])
+        .exits(0)
+        .says("approved: send app.threshold to ann");
     ann.type_line("");
     let signed = ann.says("signed");
     assert_eq!(signed["approved"].as_array().map(Vec::len), Some(2));

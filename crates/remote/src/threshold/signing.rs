@@ -34,7 +34,8 @@ struct JsonStep<'a> {
     status: &'static str,
     group: &'a str,
     file: String,
-    digest: &'a str,
+    /// What the signature covers, and so the own copy is compared with.
+    digest: String,
     approved: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     signature: Option<String>,
@@ -244,7 +245,7 @@ impl Round<'_> {
                 status,
                 group: self.session.share().group().name().as_str(),
                 file: self.file.to_string_lossy().into_owned(),
-                digest: &self.job.digest,
+                digest: self.job.signed_digest().1,
                 approved: approvals.iter().map(ToString::to_string).collect(),
                 signature: signature.map(|path| path.to_string_lossy().into_owned()),
             })?;
