@@ -121,3 +121,26 @@ fn no_keystore_is_made_where_others_may_exchange_it() {
     home.run(["keystore", "init", "--keystore", "open"]).exits(2).complains("chmod go-w open");
     assert_eq!(fs::read_dir(home.path("open")).unwrap().count(), 0);
 }
+
+#[test]
+fn an_error_about_the_command_line_shows_no_secret_that_was_pasted_there() {
+    let home = Home::new();
+    let line = "MC4CAQAwBQYDK2VwBCIEIHcHbQpzGKV9PBbBclGyZkXf";
+    let pem = format!("-----BEGIN PRIVATE KEY-----\n{line}\nTC06x6sxkGal\n-----END PRIVATE KEY-----\n");
+    for args in [
+        &["verify", &pem][..],
+        &["sum", &format!("--algorithm={pem}")],
+        &["keys", "create", "--algorithm", line],
+        &["token", "new", &pem],
+        &["serve", &pem],
+        &["audit", &pem],
+        &[line],
+    ] {
+        let done = home.run(args).exits(2).complains("[argument not shown]");
+        assert!(!done.stderr.contains(line) && !done.stderr.contains("TC06x6sxkGal"), "{}", done.stderr);
+    }
+    let by_variable =
+        Done::of(home.command().env("BULLA_PKCS11", "pkcs11:x?pin-value=1234").arg("sign").arg("a"));
+    assert!(!by_variable.exits(2).stderr.contains("1234"));
+    home.run(["verify", "--algoritm"]).exits(2).complains("'--algoritm'");
+}
