@@ -201,6 +201,19 @@ impl From<Finding> for Report {
 }
 
 impl Report {
+    /// The same report about a folder, unless everything in it was left out.
+    ///
+    /// # Errors
+    /// Nothing was verified, which must not look like success.
+    pub(crate) fn of_something(self, folder: &Path) -> Result<Self> {
+        if self.intact != Some(0) || !self.entries.is_empty() || self.left_out.is_empty() {
+            return Ok(self);
+        }
+        let message = format!("nothing was verified: without {}, there is no file", self.left_out.join(" "));
+        let hint = "leave out less with --exclude and --ignore-file, or sign the folder again";
+        Err(Error::new("nothing_verified", message).about(escape_path(folder)).hint(hint))
+    }
+
     /// Prints the findings about `path`.
     pub(crate) fn print(&self, out: &mut Out, path: &Path, args: ReportArgs) -> Result<()> {
         for entry in &self.entries {

@@ -358,7 +358,7 @@ impl ListedJob<'_> {
         }
         let mut report = found.report(self.path);
         report.left_out = self.exclusions.iter().map(|one| escape_path(Path::new(one.as_str()))).collect();
-        Ok(report)
+        Ok(report.of_something(self.path)?)
     }
 
     /// Whether the path is the model that was signed. The signature of its list was verified;
@@ -415,7 +415,7 @@ impl ListedJob<'_> {
         let exclusions = self.exclusions.iter().map(Exclusion::as_str);
         let left_out = manifest.serialization.ignored.iter().map(|path| &path[..]).chain(exclusions);
         report.left_out = left_out.map(|one| escape_path(Path::new(one))).collect();
-        Ok(report)
+        Ok(report.of_something(self.path)?)
     }
 
     /// Whether a model that is one file has the name that was signed.

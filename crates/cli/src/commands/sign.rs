@@ -172,7 +172,8 @@ fn check_total(args: &SignArgs) -> Result<()> {
     }
     let Some(coverage) = args.format.coverage() else { return Ok(()) };
     let lengths = args.paths.iter().filter_map(|path| path.metadata().ok());
-    let total = lengths.filter(|metadata| metadata.is_file()).map(|metadata| metadata.len()).sum();
+    let lengths = lengths.filter(|metadata| metadata.is_file()).map(|metadata| metadata.len());
+    let total = lengths.fold(0_u64, u64::saturating_add);
     coverage.check_len(total).map_err(|_| {
         let format = args.format.name();
         let message = format!(
@@ -373,12 +374,13 @@ fn read_folder(
             Error::new("not_signed", format!("not signed: bulla cannot sign {entries} of this folder"))
                 .about(escape_path(path))
         })?;
-    check_listed(path, &listed, args)?;
+    check_listed(job, &listed, args)?;
     Ok(SignInput::Folder(Box::new(listed), before.stamp_file.clone()))
 }
 
 /// Refuses a list that nobody can have meant to sign.
-fn check_listed(path: &Path, listed: &folder::FolderList, args: &SignArgs) -> Result<()> {
+fn check_listed(job: &Job<'_>, listed: &folder::FolderList, args: &SignArgs) -> Result<()> {
+    let path = job.path;
     if let Some(damaged) = listed.damaged.first() {
         let files = counted(listed.damaged.len() as u64, "file is", "files are");
         let message = format!(
@@ -397,6 +399,11 @@ fn check_listed(path: &Path, listed: &folder::FolderList, args: &SignArgs) -> Re
         return Err(Error::new("folder_empty", message)
             .about(escape_path(path))
             .hint("check that its disk is mounted; to sign the empty folder, add --allow-empty"));
+    }
+    if listed.summary.entries == 0 && !job.exclusions.is_empty() && !args.allow_empty {
+        return Err(Error::new("nothing_to_sign", "not signed: all of it is left out, or it is empty")
+            .about(escape_path(path))
+            .hint("leave out less with --exclude and --ignore-file, or add --allow-empty"));
     }
     Ok(())
 }

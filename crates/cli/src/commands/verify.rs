@@ -245,7 +245,7 @@ impl Job<'_> {
             report.duplicates = Some(folder::duplicates(&wanted_entries));
         }
         report.left_out = all.map(|exclusion| escape_path(Path::new(exclusion.as_str()))).collect();
-        Ok(report)
+        Ok(report.of_something(path)?)
     }
 
     /// Says that the file had another name when it was signed, if its signed comment says so. The

@@ -249,6 +249,36 @@ fn an_empty_folder_and_a_gone_one() {
     home.run(["verify", "tree"]).exits(1).says("tree: changed (it was a folder, now it is a file)");
 }
 
+#[test]
+fn a_folder_of_which_everything_is_left_out_is_neither_signed_nor_verified() {
+    let home = Home::new();
+    home.write("tree/a", "a");
+    home.write("all", "*\n");
+    home.run(["sign", "tree"]).exits(0);
+    for leave_out in [["--exclude", "*"], ["--ignore-file", "all"]] {
+        let verify = [&["verify", "tree", "--json"], &leave_out[..]].concat();
+        let found = home.run(verify).exits(2).complains("tree: nothing was verified: without *, ").json();
+        assert_eq!(found[0]["error"]["code"], "nothing_verified");
+        let sign = [&["sign", "tree", "-o", "new.bulla"], &leave_out[..]].concat();
+        home.run(sign).exits(2).complains("not signed: all of it is left out").complains("--allow-empty");
+        assert!(!home.path("new.bulla").exists());
+    }
+    // Nor does a signature say so by itself, which covers any content.
+    home.run(["sign", "tree", "-o", "new.bulla", "--exclude", "*", "--allow-empty"]).exits(0);
+    home.run(["verify", "tree", "-s", "new.bulla"]).exits(2).complains("nothing was verified");
+
+    home.write("predicate", r#"{"a":1}"#);
+    home.run(["keys", "create", "--algorithm", "ecdsa-p256", "model"]).exits(0);
+    let said = ["--predicate", "predicate", "--predicate-type", "https://example.org/none"];
+    home.run([&["sign", "tree", "--format", "dsse"], &said[..]].concat()).exits(0);
+    home.run(["sign", "tree", "--format", "oms", "--key", "model"]).exits(0);
+    for signature in ["tree.intoto.jsonl", "tree.sig"] {
+        home.run(["verify", "tree", "-s", signature]).exits(0);
+        let verify = ["verify", "tree", "-s", signature, "--exclude", "*"];
+        home.run(verify).exits(2).complains("nothing was verified: without ");
+    }
+}
+
 /// The signature of a folder whose body is `body`, signed by a test that has the private key.
 fn signed_manifest(home: &Home, body: &str) {
     use bulla_kms::{Keystore, SignatureFile, Statement, StatementKind, Unlock};
@@ -363,5 +393,5 @@ fn what_is_left_out_of_a_signature_is_in_it_and_left_out_again() {
     home.run(["sign", "tree", "--ignore-file", "missing"])
         .exits(2)
         .complains("missing: cannot read the patterns");
-    home.run(["sign", "tree", "--exclude", "*"]).exits(0).says("signed");
+    home.run(["sign", "tree", "--exclude", "*"]).exits(2).complains("not signed: all of it is left out");
 }
