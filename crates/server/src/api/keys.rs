@@ -8,11 +8,12 @@ use crate::request::handler::routes;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::Response;
 use bulla_kms::approval::{ApprovalRule, KeyUse};
 use bulla_kms::token::TokenOperation;
 use bulla_kms::{
-    Algorithm, Attestation, KeyChange, KeyDerivation, KeyId, KeyState, Keystore, Name, NewKey, Origin,
-    RotationPolicy, Timestamp, VersionState,
+    Algorithm, Attestation, Code, KeyChange, KeyDerivation, KeyId, KeyState, Keystore, KmsError, Name,
+    NewKey, Origin, RotationPolicy, Timestamp, VersionState,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -20,6 +21,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use super::approvals::{ApprovalRuleView, GivenApproval};
 use super::operator::check_purpose;
+use super::signatures::json;
 use crate::error::{ApiError, ErrorBody, Result};
 use crate::request::{BodyBytes, Caller, Path, Query, encode, parse, parse_short, resolve_key};
 use crate::service::Worker;
@@ -168,7 +170,7 @@ async fn list(
     State(worker): State<Worker>,
     caller: Caller,
     Query(ListKeys { limit, after }): Query<ListKeys>,
-) -> Result<Json<KeyPage>> {
+) -> Result<Response> {
     let session = Arc::clone(&caller.session);
     if !session.authority.operations.contains(TokenOperation::Read) {
         return Err(ApiError::forbidden());
@@ -181,13 +183,15 @@ async fn list(
     let page = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
         let authority = &session.authority;
         let may_read = |key: &KeyId| authority.permits(TokenOperation::Read, key);
-        Ok(keystore.list_page(&authority.tenant, after.as_ref(), limit + 1, &may_read))
+        let mut found = keystore.list_page(&authority.tenant, after.as_ref(), limit + 1, &may_read);
+        let more = found.len() > limit;
+        found.truncate(limit);
+        let next = found.last().filter(|_| more).map(|key| key.key.to_string());
+        // Written here, because a key may have many versions.
+        let page = KeyPage { keys: found.iter().map(Into::into).collect(), next };
+        serde_json::to_vec(&page).map_err(|_| KmsError::new(Code::Internal, "a page of keys has no JSON"))
     });
-    let mut found = page.await?;
-    let more = found.len() > limit;
-    found.truncate(limit);
-    let next = found.last().filter(|_| more).map(|key| key.key.to_string());
-    Ok(Json(KeyPage { keys: found.iter().map(Into::into).collect(), next }))
+    Ok(json(page.await?))
 }
 
 /// Read a key.

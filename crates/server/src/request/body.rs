@@ -29,18 +29,10 @@ use super::caller::{Caller, Peer, quota_of};
 use super::long_body::LongBody;
 use crate::access::BodyCount;
 use crate::error::{ApiError, ApiErrorCode, Result};
-use crate::service::{BodyReservation, Worker};
+use crate::service::{AnonymousBytes, BodyReservation, Worker};
 
 /// The longest body of a request that needs no credential.
 const MAX_ANONYMOUS_BODY_LEN: usize = 4 << 10;
-
-/// The most bytes of the bodies from one address, of callers who have shown nothing. So one that
-/// sends bodies without their end does not keep others from logging in.
-const MAX_ADDRESS_BYTES: usize = 256 * MAX_ANONYMOUS_BODY_LEN;
-
-/// The most bytes of all bodies of callers who have shown nothing. They cannot take the memory of
-/// other callers.
-const MAX_ANONYMOUS_BYTES: usize = 32 * MAX_ADDRESS_BYTES;
 
 /// A complete body, within the limits of length, time and memory.
 pub(crate) struct BodyBytes(pub(crate) Bytes);
@@ -144,11 +136,12 @@ impl BodyContent {
     }
 }
 
-/// The bytes of one request among those of all, and of its address if its caller has shown nothing.
-struct CountedBody {
-    of_all: BodyReservation,
-    most: usize,
-    of_address: Option<BodyReservation>,
+/// The bytes of one request among those of all.
+enum CountedBody {
+    /// Of a caller on the network who has shown nothing.
+    Anonymous(AnonymousBytes),
+    /// Of another caller, with the most that all of these may have.
+    Known(BodyReservation, usize),
 }
 
 impl CountedBody {
@@ -156,27 +149,22 @@ impl CountedBody {
         let service = &worker.service;
         let peer = parts.extensions.get::<Peer>();
         let is_anonymous = needs == CredentialNeed::None && peer.is_none_or(|peer| peer.session().is_none());
-        let (of_all, most) = if is_anonymous {
-            (service.anonymous_bodies.begin(), MAX_ANONYMOUS_BYTES)
-        } else {
-            (service.bodies.begin(), service.limits().max_total_body_bytes)
-        };
-        // The memory limit does not apply to Unix sockets, so other callers cannot lock operators
-        // out.
-        let is_local = peer.is_some_and(Peer::is_local);
-        let most = if is_local { usize::MAX } else { most };
-        let of_address = (is_anonymous && !is_local).then(|| {
-            let address = peer.and_then(|peer| peer.connection.address());
-            service.anonymous_bodies_from(address).begin()
-        });
-        Self { of_all, most, of_address }
+        match peer.and_then(|peer| peer.connection.address()) {
+            Some(address) if is_anonymous => Self::Anonymous(service.anonymous_bytes(address)),
+            // The memory limit does not apply to Unix sockets, so other callers cannot lock
+            // operators out.
+            None if peer.is_some_and(Peer::is_local) => Self::Known(service.bodies.begin(), usize::MAX),
+            _ => Self::Known(service.bodies.begin(), service.limits().max_total_body_bytes),
+        }
     }
 
     /// # Errors
     /// All together would take more memory than they may.
     fn grow(&mut self, bytes: usize) -> Result<()> {
-        let fits = self.of_all.grow(bytes, self.most)
-            && self.of_address.as_mut().is_none_or(|own| own.grow(bytes, MAX_ADDRESS_BYTES));
+        let fits = match self {
+            Self::Anonymous(counted) => counted.grow(bytes),
+            Self::Known(counted, most) => counted.grow(bytes, *most),
+        };
         if fits {
             return Ok(());
         }
@@ -185,10 +173,14 @@ impl CountedBody {
     }
 }
 
+/// What the HTTP library keeps of each header besides its text.
+const HEADER_OVERHEAD: usize = 100;
+
 /// About how many bytes the head of a request takes.
 fn head_len(parts: &Parts) -> usize {
     let path = parts.uri.path_and_query().map_or(0, |path| path.as_str().len());
-    path + parts.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum::<usize>()
+    let headers = parts.headers.iter();
+    path + headers.map(|(name, value)| HEADER_OVERHEAD + name.as_str().len() + value.len()).sum::<usize>()
 }
 
 /// Appends bytes. A vector that moved would leave a copy behind, and the bytes may be secret.
@@ -589,6 +581,21 @@ mod base64_tests {
                 prop_assert_eq!(encode(&bytes), text);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod head_tests {
+    use super::*;
+
+    #[test]
+    fn many_short_headers_count_what_they_take_and_not_only_their_text() {
+        let mut request = Request::builder().uri("/a");
+        for _ in 0..1_000 {
+            request = request.header("x", "");
+        }
+        let (parts, _) = request.body(Body::empty()).unwrap().into_parts();
+        assert!(head_len(&parts) > 50_000, "{} bytes", head_len(&parts));
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use axum::http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
 use bulla_kms::{Code, KmsError};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as HttpBody, Bytes, Frame, Incoming, SizeHint};
@@ -28,6 +28,7 @@ use tracing::{Instrument as _, Level};
 
 use super::named_callers::Evidence;
 use super::reload::LiveSettings;
+use super::unfinished::{Counted, Unfinished};
 use crate::access::Session;
 use crate::config::LimitsConfig;
 use crate::error::{ApiError, Result};
@@ -109,10 +110,11 @@ impl ConnectionServer {
     }
 
     /// Serves a connection until it ends or, when the service shuts down, until its last request is
-    /// answered.
+    /// answered. `message` is what its bytes come in, if they come by TLS.
     pub(super) async fn serve(
         &self,
         stream: Box<dyn Stream>,
+        message: Option<Arc<Unfinished>>,
         origin: Origin,
         accepted: Instant,
         mut shutdown: watch::Receiver<bool>,
@@ -124,10 +126,18 @@ impl ConnectionServer {
             Evidence::User(_) => usize::MAX,
             Evidence::Nothing | Evidence::Certificate(_) => self.worker.service.limits().max_total_body_bytes,
         };
+        let head = Unfinished::head(&self.worker.service, origin.address);
+        let max_head_len = self.worker.service.limits().max_header_bytes;
+        let answering = Arc::clone(&activity);
+        let is_body = move || answering.is_used();
+        let stream = Counted::http(stream, Arc::clone(&head), message, max_head_len, is_body);
         let proving: Arc<dyn Connection> = Arc::new(PeerConnection { live: Arc::clone(&self.live), origin });
         let used = Arc::clone(&activity);
         let service = service_fn(move |request: Request<Incoming>| {
-            let mut request = request.map(|body| Body::new(DrainedBody::new(body)));
+            if request.version() < Version::HTTP_2 {
+                head.end();
+            }
+            let mut request = request.map(|body| Body::new(DrainedBody::new(body, Arc::clone(&used))));
             let entry = AccessLogEntry::begin(&request);
             let (connection, caller_slot) =
                 (Arc::clone(&proving), entry.as_ref().map(AccessLogEntry::caller_slot));
@@ -260,6 +270,11 @@ impl ConnectionActivity {
         Arc::new(Self { begin, last: AtomicU64::new(0), running: AtomicUsize::new(0) })
     }
 
+    /// Whether a request is being answered.
+    fn is_used(&self) -> bool {
+        self.running.load(Ordering::Relaxed) > 0
+    }
+
     /// Counts a request as being answered until the value is dropped.
     pub(super) fn begin(self: &Arc<Self>) -> ActiveRequest {
         self.running.fetch_add(1, Ordering::Relaxed);
@@ -276,7 +291,7 @@ impl ConnectionActivity {
     pub(super) async fn idle(&self, limit: impl Fn() -> Duration) {
         loop {
             let last = self.begin + Duration::from_millis(self.last.load(Ordering::Relaxed));
-            let is_running = self.running.load(Ordering::Relaxed) > 0;
+            let is_running = self.is_used();
             let (now, limit) = (Instant::now(), limit());
             if !is_running && last + limit <= now {
                 return;
@@ -392,11 +407,14 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// The body of a request. When it is dropped before its end, because the request was refused for
 /// example, the rest is read if it is short: a connection with an unread body is closed, and
 /// closing it may take the answer away that the caller has not read yet.
-pub(super) struct DrainedBody(Option<Incoming>);
+pub(super) struct DrainedBody {
+    body: Option<Incoming>,
+    activity: Arc<ConnectionActivity>,
+}
 
 impl DrainedBody {
-    pub(super) fn new(body: Incoming) -> Self {
-        Self(Some(body))
+    pub(super) fn new(body: Incoming, activity: Arc<ConnectionActivity>) -> Self {
+        Self { body: Some(body), activity }
     }
 }
 
@@ -408,24 +426,24 @@ impl HttpBody for DrainedBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        match &mut self.0 {
+        match &mut self.body {
             Some(body) => Pin::new(body).poll_frame(context),
             None => Poll::Ready(None),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.0.as_ref().is_none_or(HttpBody::is_end_stream)
+        self.body.as_ref().is_none_or(HttpBody::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.0.as_ref().map_or_else(SizeHint::default, HttpBody::size_hint)
+        self.body.as_ref().map_or_else(SizeHint::default, HttpBody::size_hint)
     }
 }
 
 impl Drop for DrainedBody {
     fn drop(&mut self) {
-        let Some(body) = self.0.take() else { return };
+        let Some(body) = self.body.take() else { return };
         let is_short = body.size_hint().lower() <= MAX_DRAINED_BYTES as u64;
         if !body.is_end_stream()
             && is_short
@@ -433,7 +451,11 @@ impl Drop for DrainedBody {
         {
             // Whether it ended, was too long or too slow: the connection closes then as it would
             // have.
-            runtime.spawn(timeout(DRAIN_TIMEOUT, discard(body)));
+            let active = self.activity.begin();
+            runtime.spawn(async move {
+                let _active = active;
+                timeout(DRAIN_TIMEOUT, discard(body)).await
+            });
         }
     }
 }
@@ -509,17 +531,32 @@ mod tests {
         }
     }
 
+    /// A service that is not sealed.
+    fn server(mut config: Config) -> Arc<ConnectionServer> {
+        config.service.development = true;
+        let service = Arc::new(Service::new(config.clone(), 1, Box::new(Empty)).unwrap());
+        service.unseal(None).unwrap();
+        let live = Arc::new(LiveSettings::new(Arc::clone(&service), config).unwrap());
+        Arc::new(ConnectionServer::new(WorkerState::new(service, 0), live))
+    }
+
+    /// A new connection, whose ends keep at most 1 KiB that the other has not read.
+    fn connect(server: &Arc<ConnectionServer>, address: Option<IpAddr>) -> DuplexStream {
+        let (client, served) = duplex(1 << 10);
+        let server = Arc::clone(server);
+        tokio::spawn(async move {
+            let origin = Origin { evidence: Evidence::Nothing, address };
+            // Nobody tells it to end.
+            let (_sender, shutdown) = watch::channel(false);
+            server.serve(Box::new(served), None, origin, Instant::now(), shutdown).await;
+        });
+        client
+    }
+
     /// A request whose answer is longer than all answers together may be, on a new connection. Of
     /// the answer, only the head was read.
     async fn ask(server: &Arc<ConnectionServer>) -> (u16, DuplexStream) {
-        let (mut client, served) = duplex(1 << 10);
-        let server = Arc::clone(server);
-        tokio::spawn(async move {
-            let origin = Origin { evidence: Evidence::Nothing, address: None };
-            // Nobody tells it to end.
-            let (_sender, shutdown) = watch::channel(false);
-            server.serve(Box::new(served), origin, Instant::now(), shutdown).await;
-        });
+        let mut client = connect(server, None);
         let items = vec![r#"{"key":"none","message":"","signature":""}"#; 1900].join(",");
         let body = format!(r#"{{"items":[{items}]}}"#);
         let length = body.len();
@@ -534,15 +571,110 @@ mod tests {
         (status, client)
     }
 
+    /// A connection of HTTP/1 with a head that has not ended.
+    struct LongHead(DuplexStream);
+
+    impl LongHead {
+        /// One from an address, whose head has this length and some more; none if it is closed.
+        async fn send(server: &Arc<ConnectionServer>, address: [u8; 4], length: usize) -> Option<Self> {
+            let mut client = connect(server, Some(IpAddr::from(address)));
+            let head = format!("GET /none HTTP/1.1\r\nhost: localhost\r\nx: {}", "x".repeat(length));
+            client.write_all(head.as_bytes()).await.ok()?;
+            // It is there once these bytes are, too.
+            client.write_all(&[b'x'; 2 << 10]).await.ok()?;
+            Some(Self(client))
+        }
+
+        /// Ends the head, and returns the status of the answer.
+        async fn end_head(mut self) -> u16 {
+            self.0.write_all(b"\r\n\r\n").await.unwrap();
+            let mut answer = [0; 12];
+            self.0.read_exact(&mut answer).await.unwrap();
+            String::from_utf8_lossy(&answer[9..]).parse().unwrap()
+        }
+    }
+
+    #[test]
+    fn long_heads_without_an_end_have_a_bound_by_address_and_short_ones_are_free() {
+        let server = server(Config::default());
+        let runtime = RuntimeBuilder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut open = Vec::new();
+            while let Some(head) = LongHead::send(&server, [192, 0, 2, 1], 50 << 10).await {
+                open.push(head);
+                assert!(open.len() < 100, "there is no bound");
+            }
+            assert!((15..=20).contains(&open.len()), "1 MiB has room for {} of 52 KiB", open.len());
+            // Others go on, and so do usual heads from there, and those that are there.
+            for (address, length) in [([192, 0, 2, 2], 50 << 10), ([192, 0, 2, 1], 5 << 10)] {
+                assert_eq!(LongHead::send(&server, address, length).await.unwrap().end_head().await, 404);
+            }
+            assert_eq!(open.pop().unwrap().end_head().await, 404);
+            // An end gives the memory back, and so does a connection that ends.
+            let again = LongHead::send(&server, [192, 0, 2, 1], 50 << 10).await.unwrap();
+            assert!(LongHead::send(&server, [192, 0, 2, 1], 50 << 10).await.is_none());
+            drop(open);
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+            drop(LongHead::send(&server, [192, 0, 2, 1], 50 << 10).await.unwrap());
+            assert_eq!(again.end_head().await, 404);
+        });
+    }
+
+    /// A connection of HTTP/2 from an address, with a head that a second frame ends; none if it is
+    /// closed.
+    async fn open_head(server: &Arc<ConnectionServer>, address: [u8; 4]) -> Option<DuplexStream> {
+        let mut client = connect(server, Some(IpAddr::from(address)));
+        let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+        let first_part = [0, 0, 1, 1, 1, 0, 0, 0, 3, 0x82];
+        // The end of another head does not hide the open one.
+        let whole = [0, 0, 6, 1, 5, 0, 0, 0, 1, 0x82, 0x86, 0x84, 0x41, 1, b'a'];
+        let sent = [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &settings[..], &whole, &first_part].concat();
+        client.write_all(&sent).await.unwrap();
+        // The service has read all of that when it confirms the settings.
+        until_frame(&mut client, [4, 1, 0]).await.then_some(client)
+    }
+
+    /// Reads frames until one of this type comes with this flag and for this stream, or the
+    /// connection ends.
+    async fn until_frame(client: &mut DuplexStream, [kind, flag, stream]: [u8; 3]) -> bool {
+        let mut start = [0; 9];
+        while client.read_exact(&mut start).await.is_ok() {
+            let mut payload = vec![0; usize::from(start[1]) << 8 | usize::from(start[2])];
+            client.read_exact(&mut payload).await.unwrap();
+            if [start[3], start[4] & flag, start[8]] == [kind, flag, stream] {
+                return true;
+            }
+        }
+        false
+    }
+
+    #[test]
+    fn open_heads_of_http_2_have_a_bound_by_address() {
+        let server = server(Config::default());
+        let runtime = RuntimeBuilder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut open = Vec::new();
+            for _ in 0..4 {
+                open.push(open_head(&server, [192, 0, 2, 1]).await.unwrap());
+            }
+            assert!(open_head(&server, [192, 0, 2, 1]).await.is_none());
+            open.push(open_head(&server, [192, 0, 2, 2]).await.unwrap());
+            let rest_of_head = [0, 0, 5, 9, 4, 0, 0, 0, 3, 0x86, 0x84, 0x41, 1, b'a'];
+            for client in &mut open {
+                client.write_all(&rest_of_head).await.unwrap();
+                assert!(until_frame(client, [1, 4, 3]).await, "there is an answer");
+            }
+            assert!(open_head(&server, [192, 0, 2, 1]).await.is_some());
+        });
+    }
+
     #[test]
     fn long_answers_have_a_bound_until_they_are_taken_or_their_connections_end() {
         let mut config = Config::default();
-        config.service.development = true;
         (config.limits.max_body_bytes, config.limits.max_total_body_bytes) = (100 << 10, 100 << 10);
-        let service = Arc::new(Service::new(config.clone(), 1, Box::new(Empty)).unwrap());
-        service.unseal(None).unwrap();
-        let live = Arc::new(LiveSettings::new(Arc::clone(&service), config).unwrap());
-        let server = Arc::new(ConnectionServer::new(WorkerState::new(service, 0), live));
+        let server = server(config);
         let runtime = RuntimeBuilder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             // The only one may be longer.

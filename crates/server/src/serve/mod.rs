@@ -6,6 +6,7 @@ mod named_callers;
 mod reload;
 mod server;
 mod tls;
+mod unfinished;
 
 pub use self::connection::ACCESS_LOG_TARGET;
 pub use self::server::{Server, ServerHandle};

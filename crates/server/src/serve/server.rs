@@ -24,6 +24,7 @@ use super::listener::{ConnectionLimit, network_share, permitted_files};
 use super::named_callers::Evidence;
 use super::reload::{self, LiveSettings};
 use super::tls::ListenerTls;
+use super::unfinished::{Counted, Unfinished};
 use crate::access::{NodeCount, RateLimiter, TenantQuotas};
 use crate::config::Config;
 use crate::service::{KeystoreSource, Policies, Service, WorkerState};
@@ -257,7 +258,7 @@ impl ServerState {
                         None => {
                             let address = stream.peer_addr().ok().map(|address| address.ip());
                             let origin = Origin { evidence: Evidence::Nothing, address };
-                            Box::pin(connections.serve(Box::new(stream), origin, since, down)).await;
+                            Box::pin(connections.serve(Box::new(stream), None, origin, since, down)).await;
                         }
                         Some(tls) => {
                             Box::pin(self.connect_tls((stream, since), tls, connections, down)).await;
@@ -272,7 +273,7 @@ impl ServerState {
                 {
                     let evidence = Evidence::User(credentials.uid());
                     let origin = Origin { evidence, address: None };
-                    Box::pin(connections.serve(Box::new(stream), origin, since, down)).await;
+                    Box::pin(connections.serve(Box::new(stream), None, origin, since, down)).await;
                 }
             }
         }
@@ -287,7 +288,8 @@ impl ServerState {
     ) {
         let end = since + self.service.limits().idle_timeout();
         let address = stream.peer_addr().ok().map(|address| address.ip());
-        let handshake = timeout_at(end, tls.acceptor().accept(stream));
+        let message = Unfinished::tls_message(&self.service, address);
+        let handshake = timeout_at(end, tls.acceptor().accept(Counted::tls(stream, Arc::clone(&message))));
         let stream = tokio::select! {
             stream = handshake => stream,
             // Nothing was asked yet.
@@ -297,7 +299,9 @@ impl ServerState {
             Ok(Ok(stream)) => {
                 let shown = stream.get_ref().1.peer_certificates();
                 let evidence = shown.map_or(Evidence::Nothing, Evidence::certificate);
-                connections.serve(Box::new(stream), Origin { evidence, address }, since, down).await;
+                message.end();
+                let origin = Origin { evidence, address };
+                connections.serve(Box::new(stream), Some(message), origin, since, down).await;
             }
             Ok(Err(error)) => tracing::debug!("a TLS handshake failed: {error}"),
             Err(_) => tracing::debug!("a TLS handshake took too long"),

@@ -19,6 +19,6 @@ pub(crate) use self::policies::Policies;
 pub use self::policies::{PolicyDecision, check_policy, explain_policies};
 pub(crate) use self::revocation_file::RevokedBy;
 pub(crate) use self::rows::{OwnerDigest, RowFolder, RowInsertion, RowKind, ServiceRow, ServiceRows};
-pub(crate) use self::state::{BodyReservation, Service, UnsealedService};
+pub(crate) use self::state::{AnonymousBytes, BodyReservation, Service, UnsealedService};
 pub use self::state::{KeystoreSource, OpenKeystore};
 pub(crate) use self::worker::{BatchCost, Worker, WorkerState};

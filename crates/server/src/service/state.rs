@@ -134,6 +134,33 @@ impl BodyMemory {
     }
 }
 
+/// The most bytes from one address of callers who have shown nothing. So one that sends heads and
+/// bodies without their end does not keep others from logging in.
+const MAX_ADDRESS_BYTES: usize = 1 << 20;
+
+/// The most bytes of all callers who have shown nothing. They cannot take the memory of others.
+const MAX_ANONYMOUS_BYTES: usize = 32 * MAX_ADDRESS_BYTES;
+
+/// The bytes of a caller who has shown nothing, among those of its address and those of all such
+/// callers. They count until this is dropped.
+#[derive(Debug)]
+pub(crate) struct AnonymousBytes {
+    of_all: BodyReservation,
+    of_address: BodyReservation,
+}
+
+impl AnonymousBytes {
+    /// Counts more bytes, unless there would be too many. Returns whether it did.
+    #[must_use]
+    pub(crate) fn grow(&mut self, bytes: usize) -> bool {
+        self.of_all.grow(bytes, MAX_ANONYMOUS_BYTES) && self.of_address.grow(bytes, MAX_ADDRESS_BYTES)
+    }
+}
+
+/// How many lines about connections that are closed the log has at once. Then it has one in each
+/// second.
+const MAX_CLOSED_LINES: NonZeroU32 = NonZeroU32::new(10).expect("it is not zero");
+
 /// After so many addresses, those that have no body there are forgotten.
 const MAX_IDLE_ADDRESSES: usize = 1024;
 
@@ -197,10 +224,12 @@ pub(crate) struct Service {
     pub(crate) bodies: BodyMemory,
     /// The memory of long answers that their callers have not taken yet.
     pub(crate) answers_under_way: BodyMemory,
-    /// The memory of the bodies of all other callers.
-    pub(crate) anonymous_bodies: BodyMemory,
+    /// The memory of the bodies of all other callers, and of heads that have not ended.
+    anonymous_memory: BodyMemory,
     /// The same, by where they come from.
-    anonymous_bodies_by_origin: Mutex<HashMap<String, BodyMemory>>,
+    anonymous_memory_by_origin: Mutex<HashMap<String, BodyMemory>>,
+    /// How often the log says that a connection is closed.
+    closed_lines: RateLimiter,
     /// The slow work of callers.
     pub(super) blocking_pool: Arc<BlockingPool>,
     /// The slow work of operators, which never waits behind that of other callers.
@@ -281,8 +310,9 @@ impl Service {
             http_metrics: ServiceMetrics::new(threads),
             bodies: BodyMemory::default(),
             answers_under_way: BodyMemory::default(),
-            anonymous_bodies: BodyMemory::default(),
-            anonymous_bodies_by_origin: Mutex::default(),
+            anonymous_memory: BodyMemory::default(),
+            anonymous_memory_by_origin: Mutex::default(),
+            closed_lines: RateLimiter::spaced(Duration::from_secs(1), MAX_CLOSED_LINES),
             answers: AnswerCache::default(),
             rows: ServiceRows::new(cluster.as_ref(), source.rows()),
             cluster,
@@ -459,13 +489,21 @@ impl Service {
         })
     }
 
-    /// The memory of the bodies from an address of callers who have shown nothing.
-    pub(crate) fn anonymous_bodies_from(&self, address: Option<IpAddr>) -> BodyMemory {
-        let mut known = self.anonymous_bodies_by_origin.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The memory of a caller from an address who has shown nothing, with nothing in it.
+    pub(crate) fn anonymous_bytes(&self, address: IpAddr) -> AnonymousBytes {
+        let mut known = self.anonymous_memory_by_origin.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MAX_IDLE_ADDRESSES {
             known.retain(|_, memory| Arc::strong_count(&memory.0) > 1);
         }
-        known.entry(origin_of(address)).or_default().clone()
+        let of_address = known.entry(origin_of(Some(address))).or_default().begin();
+        AnonymousBytes { of_all: self.anonymous_memory.begin(), of_address }
+    }
+
+    /// Says in the log why a connection is closed.
+    pub(crate) fn note_closed_connection(&self, why: &str) {
+        if self.closed_lines.take(1).is_ok() {
+            tracing::warn!("a connection is closed: {why}");
+        }
     }
 
     /// Counts an attempt to log in from an address, with what could be guessed.
