@@ -36,10 +36,11 @@ mod unix {
     use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
     use signal_hook::iterator::Signals;
+    use std::convert::Infallible;
     use std::fs::File;
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-    use std::sync::{Once, OnceLock};
+    use std::sync::{Arc, Once, OnceLock, mpsc};
+    use std::thread::Builder;
 
     type Action = Box<dyn Fn() + Send + Sync>;
 
@@ -88,15 +89,22 @@ mod unix {
     pub fn watch_signals() {
         static STARTED: Once = Once::new();
         STARTED.call_once(|| {
-            // If this signal is caught, exceeding a limit on file sizes is an error of the write,
-            // which cleans up, instead of the end of the process.
-            let limit = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
-            let signals =
-                Signals::new([SIGHUP, SIGINT, SIGTERM].into_iter().filter(|signal| !is_ignored(*signal)));
-            if let (Ok(_), Ok(signals)) = (limit, signals) {
+            let (catching, caught) = mpsc::channel::<Infallible>();
+            // The thread itself catches the signals: if the system has no room for it, they end the
+            // process, and do not go unseen.
+            let started = Builder::new().spawn(move || {
+                // If this signal is caught, exceeding a limit on file sizes is an error of the
+                // write, which cleans up, instead of the end of the process.
+                let limit = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
+                let wanted = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|signal| !is_ignored(*signal));
+                let (Ok(_), Ok(signals)) = (limit, Signals::new(wanted)) else { return };
                 let terminal = File::open("/dev/tty").ok();
                 let state = terminal.as_ref().and_then(|terminal| tcgetattr(terminal).ok());
-                std::thread::spawn(move || watch(signals, terminal.zip(state)));
+                drop(catching);
+                watch(signals, terminal.zip(state));
+            });
+            if started.is_ok() {
+                let _ = caught.recv();
             }
         });
     }

@@ -203,7 +203,8 @@ pub fn path_from(bytes: &[u8]) -> PathBuf {
 #[cfg(unix)]
 mod unix {
     use super::{Links, OpenPolicy};
-    use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat};
+    use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
+    use rustix::io::Errno;
     use std::fs::File;
     use std::io;
     use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -225,17 +226,27 @@ mod unix {
     }
 
     pub(super) fn file(folder: Option<&OwnedFd>, name: &[u8], open_policy: OpenPolicy) -> io::Result<File> {
-        let flags = match open_policy {
-            OpenPolicy::AnyKind => OFlags::empty(),
-            OpenPolicy::RegularFile(links) => OFlags::NONBLOCK | OFlags::NOCTTY | no_follow(links),
+        let (mut flags, links) = match open_policy {
+            OpenPolicy::AnyKind => (OFlags::empty(), Links::Follow),
+            OpenPolicy::RegularFile(links) => (OFlags::NONBLOCK | OFlags::NOCTTY | no_follow(links), links),
         };
         loop {
-            let flags = OFlags::RDONLY | OFlags::CLOEXEC | flags;
-            match rustix::fs::openat(at(folder), name, flags, Mode::empty()) {
-                Err(rustix::io::Errno::INTR) => {}
+            let all = OFlags::RDONLY | OFlags::CLOEXEC | flags;
+            match rustix::fs::openat(at(folder), name, all, Mode::empty()) {
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) if flags.contains(OFlags::NONBLOCK) && is_file(folder, name, links) => {
+                    // Another process has a lease on the file, as servers of NFS and SMB do for
+                    // their clients. The system asks it to give that up, and waits for some time.
+                    flags.remove(OFlags::NONBLOCK);
+                }
                 opened => return Ok(opened?.into()),
             }
         }
+    }
+
+    fn is_file(folder: Option<&OwnedFd>, name: &[u8], links: Links) -> bool {
+        let stat = stat(folder, name, links);
+        stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
     }
 
     pub(super) fn stat(folder: Option<&OwnedFd>, name: &[u8], links: Links) -> io::Result<Stat> {

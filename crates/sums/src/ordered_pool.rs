@@ -12,7 +12,7 @@ use crate::reading::{Meter, Threads};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::Scope;
+use std::thread::{Builder, Scope};
 
 /// The maximum number of slots for each thread: a slow first job must not fill the memory with the
 /// results of later ones.
@@ -355,7 +355,11 @@ where
         let started = pool.started_workers.fetch_max(wanted, Ordering::Relaxed);
         for _ in started..wanted {
             let (pool, scope) = (self.pool, self.scope);
-            scope.spawn(move || Worker { pool, scope }.work());
+            let run = move || Worker { pool, scope }.work();
+            // The system may have no room for more threads. Those that are there do all the work.
+            if Builder::new().spawn_scoped(scope, run).is_err() {
+                return;
+            }
         }
     }
 }

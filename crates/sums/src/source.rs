@@ -5,6 +5,8 @@
 
 use crate::blocks::{BlockSource, Blocks, MIN_SHARED_LEN};
 use crate::folder::{FileKind, Links, Stamp};
+#[cfg(unix)]
+use crate::folder::{Folder, OpenPolicy};
 use crate::hashing::HashMode;
 use crate::reading::{Meter, ReadError, StreamError, Threads, with_buffer};
 use bulla_blake3::OutputReader;
@@ -12,6 +14,7 @@ use std::convert::Infallible;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::thread::Builder;
 
 /// How threads share the reading of one file.
 ///
@@ -238,8 +241,11 @@ fn digest_blocks(
     let blocks = Blocks::new(content.file, size);
     let work = || with_buffer(|buffer| blocks.work(content, buffer, meter));
     std::thread::scope(|scope| {
+        // The system may have no room for more threads. Those that are there do all the work.
         for _ in 1..threads.number().min(blocks.max_threads()) {
-            scope.spawn(work);
+            if Builder::new().spawn_scoped(scope, work).is_err() {
+                break;
+            }
         }
         work();
     });
@@ -300,13 +306,7 @@ pub(crate) fn read(reader: &mut impl Read, buffer: &mut [u8]) -> Result<usize, R
 
 #[cfg(unix)]
 fn open_without_waiting(path: &Path, links: Links) -> io::Result<File> {
-    use rustix::fs::OFlags;
-    use std::os::unix::fs::OpenOptionsExt;
-    let flags = match links {
-        Links::Follow => OFlags::NONBLOCK,
-        Links::Refuse => OFlags::NONBLOCK | OFlags::NOFOLLOW,
-    };
-    File::options().read(true).custom_flags(flags.bits() as i32).open(path)
+    Folder::here().open(path.as_os_str().as_encoded_bytes(), OpenPolicy::RegularFile(links))
 }
 
 #[cfg(not(unix))]

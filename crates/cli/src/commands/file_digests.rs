@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::Builder;
 
 /// The digests of one content.
 pub(super) type Digests = Vec<(DigestAlgorithm, Vec<u8>)>;
@@ -191,8 +192,11 @@ pub(super) fn hash_all(
         }
     };
     std::thread::scope(|scope| {
+        // The system may have no room for more threads. Those that are there do all the work.
         for _ in 1..threads.number().min(single.len()) {
-            scope.spawn(work);
+            if Builder::new().spawn_scoped(scope, work).is_err() {
+                break;
+            }
         }
         work();
     });

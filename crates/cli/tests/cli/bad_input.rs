@@ -57,6 +57,67 @@ fn an_unreadable_file_is_named_and_the_rest_goes_on() {
     run(&["check", "SUMS"]).exits(1).says("secret: FAILED (Permission denied (os error 13))");
 }
 
+/// Holds a file by a lease, as servers of NFS and SMB do, until the system asks for it.
+#[cfg(target_os = "linux")]
+const LEASE: &str = r#"
+    $| = 1;
+    open(FILE, "+<", $ARGV[0]) or die;
+    my ($set, $write, $none) = (1024, 1, 2);
+    $SIG{IO} = sub { fcntl(FILE, $set, $none) };
+    fcntl(FILE, $set, $write) or die "the file system has no leases: $!";
+    print "held\n";
+    while (1) { sleep 60 }
+"#;
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_on_which_another_process_has_a_lease_is_waited_for() {
+    use std::io::{BufRead as _, BufReader};
+    let home = Home::new();
+    home.run(["keystore", "init"]).exits(0);
+    home.write("tree/a", "content");
+    home.write("SUMS", home.run(["sum", "tree/a"]).exits(0).stdout);
+    home.run(["sign", "tree/a"]).exits(0);
+    home.run(["sign", "tree"]).exits(0);
+    for args in [&["check", "SUMS"][..], &["sum", "-r", "tree"], &["verify", "tree/a"], &["verify", "tree"]] {
+        let mut command = home.program("perl");
+        let mut holder = Running::start(command.args(["-e", LEASE, "tree/a"]).stdout(Stdio::piped()));
+        let mut said = String::new();
+        BufReader::new(holder.stdout.take().unwrap()).read_line(&mut said).unwrap();
+        assert_eq!(said, "held\n");
+        home.run(args).exits(0);
+    }
+}
+
+/// A command that can start no thread: the system has no room for the stack of one.
+fn alone(home: &Home, args: &[&str]) -> Done {
+    Done::of(home.command().env("RUST_MIN_STACK", (1_u64 << 46).to_string()).args(args))
+}
+
+#[test]
+fn where_the_system_has_no_room_for_threads_one_does_all_the_work() {
+    let home = Home::new();
+    for number in 0..100 {
+        home.write(format!("tree/{number}"), content(number, 10));
+    }
+    home.write("tree/large", content(1, 9 << 20));
+    let sums = home.run(["sum", "-r", "tree"]).exits(0).stdout;
+    home.write("SUMS", &sums);
+    home.run(["keys", "create", "--algorithm", "ecdsa-p256", "model"]).exits(0);
+    let run = |args: &[&str]| alone(&home, args).exits(0);
+    assert_eq!(run(&["sum", "-r", "-j", "8", "tree"]).stdout, sums);
+    run(&["sum", "-r", "--progress", "json", "tree"]);
+    run(&["check", "-j", "8", "SUMS"]);
+    run(&["sum", "--tree", "-j", "8", "tree"]);
+    run(&["sum", "--outboard", "out", "tree/large"]);
+    run(&["sign", "-j", "8", "tree"]);
+    run(&["verify", "-j", "8", "tree"]).says("tree: OK (101 files");
+    run(&["sign", "-j", "8", "--format", "oms", "--key", "model", "tree"]);
+    run(&["verify", "-j", "8", "--signature", "tree.sig", "tree"]);
+    run(&["sign", "-j", "8", "tree/large", "tree/1", "tree/2"]);
+    run(&["verify", "-j", "8", "tree/large", "tree/1", "tree/2"]);
+}
+
 #[test]
 fn what_cannot_be_looked_at_in_a_folder_is_unchecked_and_not_missing() {
     let home = Home::new();
@@ -149,6 +210,23 @@ fn has_open(child: &Child, file: &Path) -> bool {
             .any(|entry| entry.is_ok_and(|entry| fs::read_link(entry.path()).is_ok_and(|path| path == file)))
     });
     opened || fs::read_to_string(of("maps")).is_ok_and(|maps| maps.contains(&file.display().to_string()))
+}
+
+/// Has a process stand still while it reads a file, until SIGCONT.
+pub(crate) fn stop_while_it_reads(child: &Child, file: &Path) {
+    let send = |signal| kill_process(Pid::from_child(child), signal).unwrap();
+    loop {
+        let status = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
+        assert!(!status.contains(") Z "), "it ended before it was stopped");
+        if has_open(child, file) {
+            send(Signal::STOP);
+            if has_open(child, file) {
+                return;
+            }
+            send(Signal::CONT);
+        }
+        std::thread::yield_now();
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
+use std::thread::Builder;
 
 use super::index::{Index, IndexBuilder, LoadedKey, StoredPrivateKey};
 use super::lifecycle::keeps_older;
@@ -170,10 +171,15 @@ fn by_threads<I: Sync, O: Send>(
         let (done, parts) = mpsc::channel();
         let worker = |_| {
             let (work, done) = (&work, done.clone());
-            scope.spawn(move || work(done))
+            Builder::new().spawn_scoped(scope, move || work(done)).ok()
         };
-        let workers: Vec<_> = (0..threads).map(worker).collect();
-        drop(done);
+        let workers: Vec<_> = (0..threads).map_while(worker).collect();
+        if workers.is_empty() {
+            // The system has no room for a thread.
+            work(done);
+        } else {
+            drop(done);
+        }
         let (mut early, mut wanted) = (BTreeMap::new(), 0);
         for (number, made) in parts {
             early.insert(number, made);

@@ -1,7 +1,6 @@
 //! Making a keystore, and opening one.
 
 use std::collections::BTreeMap;
-use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -21,7 +20,7 @@ use crate::record::StoreState;
 use crate::rollback::{RollbackGuard, StoreGuard};
 use crate::store::{
     EmbeddedStore, FORMAT, MemoryStore, Meta, PROTECTION, PackedRows, ReadOnlyStore, ReadRows as _, Rows,
-    STATE, Store,
+    STATE, Store, beside,
 };
 
 impl Keystore {
@@ -242,11 +241,7 @@ fn open(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<Keyst
     let cipher = load::open_root(rows.meta(), unlock)?;
     // Opening the database checks the whole file, which takes long for a large one. Decrypt its
     // rows meanwhile.
-    let (store, loaded) = std::thread::scope(|scope| {
-        let store = scope.spawn(|| EmbeddedStore::open(path));
-        let loaded = load::index(&cipher, &rows, None);
-        (store.join().unwrap_or_else(|panic| resume_unwind(panic)), loaded)
-    });
+    let (loaded, store) = beside(|| EmbeddedStore::open(path), || load::index(&cipher, &rows, None));
     let mut store = store?;
     // Each change replaces the state, so nothing has changed since that look.
     if store.state()?.as_ref() == rows.meta().get(STATE) {

@@ -7,6 +7,7 @@ use std::ops::{Bound, RangeBounds};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind, set_hook, take_hook};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use bulla_files::IfExists;
@@ -296,12 +297,18 @@ fn read_packed(transaction: &ReadTransaction) -> Result<PackedRows, redb::Error>
     if is_small(transaction)? {
         return Ok(PackedRows { meta, records: records()?, private_keys: private_keys()? });
     }
-    let (private_keys, records) = std::thread::scope(|scope| {
-        // A damaged file can make `redb` panic, on any thread: this reports it as `guarded` does.
-        let records = scope.spawn(|| catch_quietly(records));
-        (private_keys(), records.join().unwrap_or_else(|panic| resume_unwind(panic)))
-    });
+    // A damaged file can make `redb` panic, on any thread: this reports it as `guarded` does.
+    let (private_keys, records) = beside(|| catch_quietly(records), private_keys);
     Ok(PackedRows { meta, records: records.ok_or_else(damaged)??, private_keys: private_keys? })
+}
+
+/// What `own` returns on this thread, and `other` on another one meanwhile; or on this one, if the
+/// system has no room for a thread.
+pub(crate) fn beside<O: Send, T>(other: impl Fn() -> O + Sync, own: impl FnOnce() -> T) -> (T, O) {
+    std::thread::scope(|scope| match Builder::new().spawn_scoped(scope, &other) {
+        Ok(thread) => (own(), thread.join().unwrap_or_else(|panic| resume_unwind(panic))),
+        Err(_) => (own(), other()),
+    })
 }
 
 /// Whether a thread would take longer to start than to read the records.
