@@ -24,6 +24,10 @@ const MAX_BLOCK_LEN: u64 = 8 << 20;
 /// tried.
 const MIN_MAPPED_BLOCKS: u64 = 32;
 
+/// The most blocks of a file: each takes 32 bytes of memory. A sparse file may say that it has
+/// exabytes.
+const MAX_BLOCKS: u64 = 1 << 20;
+
 /// The size from which more than one thread hashes a file.
 pub const MIN_SHARED_LEN: u64 = 2 << 20;
 
@@ -73,6 +77,7 @@ impl Blocks {
     pub(crate) fn new(file: &File, len: u64) -> Self {
         let map = if len >= MIN_MAPPED_LEN { MappedFile::new(file, len).ok() } else { None };
         let block_len = if map.is_some() { mapped_block_len(len) } else { MIN_BLOCK_LEN };
+        let block_len = block_len.max(len.div_ceil(MAX_BLOCKS).next_power_of_two());
         let blocks = len.div_ceil(block_len);
         debug_assert!(blocks >= 2, "the root needs two children");
         let values = vec![ChainingValue::default(); blocks as usize];
@@ -260,6 +265,17 @@ mod tests {
     fn blocks_of_a_mapped_file_grow_with_it() {
         let lens = [8, 32, 33, 128, 512, 4096, 1 << 20].map(|mib| mapped_block_len(mib * MIB) >> 10);
         assert_eq!(lens, [512, 1024, 2048, 4096, 8192, 8192, 8192]);
+    }
+
+    #[test]
+    fn blocks_of_a_file_that_says_it_has_exabytes_take_little_memory() {
+        let file = tempfile::tempfile().unwrap();
+        for len in [512 << 30, (512 << 30) + 1, 1 << 50, (1 << 63) - 1] {
+            let blocks = Blocks::new(&file, len);
+            let values = blocks.results.lock().unwrap().values.len() as u64;
+            assert!(values <= MAX_BLOCKS && values * blocks.block_len >= len, "{len}: {values}");
+            assert!(blocks.block_len.is_power_of_two() && values >= 2);
+        }
     }
 
     #[test]

@@ -118,6 +118,10 @@ impl LineParser {
         if line.starts_with("\u{feff}".as_bytes()) {
             return Some("the line begins with a byte order mark: save the list as UTF-8 without one");
         }
+        let is_marked = line.starts_with(b"\xff\xfe") || line.starts_with(b"\xfe\xff");
+        if is_marked && line.contains(&0) {
+            return Some("the list is in UTF-16, as PowerShell writes it: save it as UTF-8");
+        }
         let text = std::str::from_utf8(line).ok()?.trim_ascii().trim_start_matches('\\');
         let is_hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
         let is_tagged =
@@ -430,6 +434,19 @@ mod tests {
             hash.clone(),
         ] {
             assert!(matches!(parse(Dialect::Any, &text), ParsedLine::Malformed(_)), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_list_in_utf_16_is_named() {
+        let parser =
+            LineParser { dialect: Dialect::Any, ending: LineEnding::LineFeed, algorithm: None, likely: None };
+        for mark in [b"\xff\xfe", b"\xfe\xff"] {
+            let parsed = parser.parse(&[&mark[..], b"a\0b\0"].concat());
+            assert!(
+                matches!(parsed, ParsedLine::Malformed(reason) if reason.contains("UTF-16")),
+                "{parsed:?}"
+            );
         }
     }
 

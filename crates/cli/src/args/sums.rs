@@ -100,10 +100,10 @@ impl FilterArgs {
 /// reads it is an error.
 ///
 /// Flags, output and exit status are the same as in b3sum 1.8, with these differences. With
-/// --check, an empty list is an error (b3sum: success). If a list cannot be read, bulla still
-/// checks the lists after it (b3sum stops). Control characters in names are escaped on a terminal,
-/// and always with --check. The messages on standard error are worded differently, and --version
-/// prints bulla's version.
+/// --check, an empty list is an error (b3sum: success), and only regular files and standard input
+/// are read. If a list cannot be read, bulla still checks the lists after it (b3sum stops). Control
+/// characters in names are escaped on a terminal, and always with --check. The messages on standard
+/// error are worded differently, and --version prints bulla's version.
 ///
 /// With --recursive, folders are walked; a file in them that takes the output is left out. With
 /// --tree, bulla prints one digest for each folder. It covers the names, kinds, executable bits and
@@ -230,7 +230,8 @@ pub(crate) struct SumArgs {
 /// It first tries the one that the list's name or the line before tells.
 ///
 /// A line that bulla does not understand, and a file that is missing, count as failures. Only
-/// regular files are read: a list cannot have bulla wait for a fifo, or read a device without end.
+/// regular files are read, and standard input for the name `-`: a list cannot have bulla wait for a
+/// fifo, or read a device without end.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

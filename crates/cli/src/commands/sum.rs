@@ -18,9 +18,9 @@ use crate::output::Out;
 use crate::progress::{Progress, Total};
 use bulla_files::escape_path;
 use bulla_sums::{
-    Digest, FileBatch, FolderPolicy, HashParams, HashedFile, Helpers, Job, JobOutcome, Links, NamePolicy,
-    OpenPolicy, Output, PathFeed, PoolOptions, ReadError, ReadOptions, Rules, Source, hash_files, path_from,
-    run_in_order,
+    Dash, Digest, FileBatch, FolderPolicy, HashParams, HashedFile, Helpers, Job, JobOutcome, Links,
+    NamePolicy, OpenPolicy, Output, PathFeed, PoolOptions, ReadError, ReadOptions, Rules, Source, hash_files,
+    path_from, run_in_order,
 };
 use std::ffi::OsStr;
 use std::fs::File;
@@ -28,6 +28,7 @@ use std::io::{BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Builder;
 
 /// The longest name in a list of files: longer than any system's paths.
 const LONGEST_NAME: u64 = 1 << 20;
@@ -86,9 +87,15 @@ fn print_sums(args: &SumArgs) -> Result<Exit> {
         by_blocks: !args.read.no_mmap,
         meter: &progress,
     };
+    let walked = ReadOptions {
+        open_policy: OpenPolicy::RegularFile(rules.links),
+        dash: Dash::FileName,
+        ..reading.clone()
+    };
     let sum = Sum {
         format: Format::of(args),
         reading,
+        walked,
         rules,
         listed,
         output: stdout_file().filter(|_| args.resume.is_none() && args.walk.recursive),
@@ -149,7 +156,11 @@ fn print_with_outboard(args: &SumArgs, files: &[PathBuf], path: &Path) -> Result
 /// The work of a run.
 struct Sum<'a> {
     format: Format,
+    /// How the files are read that the user named.
     reading: ReadOptions<'a>,
+    /// How the files in folders are read. Whatever has replaced one meanwhile is neither followed
+    /// nor waited for, and one that is called `-` is a file.
+    walked: ReadOptions<'a>,
     rules: Rules,
     /// What a list names already.
     listed: Option<Listed>,
@@ -169,14 +180,16 @@ impl Sum<'_> {
         let is_done = AtomicBool::new(false);
         let paths = files.clone();
         std::thread::scope(|scope| {
-            scope.spawn(|| {
+            let count_all = || {
                 let is_counted = |batch: &FileBatch, index| {
                     !self.listed.as_ref().is_some_and(|listed| listed.has(batch, index))
                 };
                 if let Some(total) = count(paths, &self.rules, &is_counted, &Until(&is_done)) {
                     self.progress.set_total(total);
                 }
-            });
+            };
+            // Without a thread for this, the remaining time is not shown.
+            let _ = Builder::new().spawn_scoped(scope, count_all);
             let done = self.run(args, files, each);
             is_done.store(true, Ordering::Relaxed);
             done
@@ -235,7 +248,9 @@ impl Sum<'_> {
                     None => (0..batch.len()).collect(),
                 };
                 let names = left.iter().map(|index| batch.name(*index));
-                let results = hash_files(&self.reading, batch.folder(), names, helpers);
+                let is_walked = !batch.is_empty() && batch.kind(0).is_some();
+                let reading = if is_walked { &self.walked } else { &self.reading };
+                let results = hash_files(reading, batch.folder(), names, helpers);
                 let end = left.get(results.len()).copied().unwrap_or(batch.len());
                 if let Some(listed) = &self.listed {
                     listed.skip(end - results.len());

@@ -78,12 +78,12 @@ pub(super) fn count(
             let stamp = |name| batch.folder().stamp(name, Links::Follow);
             let counted = (0..batch.len()).filter(|index| is_counted(&batch, *index));
             let sizes = counted.map(|index| stamp(batch.name(index)).map_or(0, |stamp| stamp.size));
-            sizes.fold((0, 0), |(bytes, files), size| (bytes + size, files + 1)).into()
+            sizes.fold((0_u64, 0), |(bytes, files), size| (bytes.saturating_add(size), files + 1)).into()
         }
     };
-    let (mut bytes, mut files) = (0, 0);
+    let (mut bytes, mut files) = (0_u64, 0);
     let each = |(more_bytes, more_files): (u64, u64)| -> Result<()> {
-        bytes += more_bytes;
+        bytes = bytes.saturating_add(more_bytes);
         files += more_files;
         Ok(())
     };

@@ -23,7 +23,8 @@ pub(crate) fn total_of(paths: &[PathBuf], show: ShowProgress) -> Total {
     }
     let size =
         |path: &PathBuf| path.metadata().ok().filter(|metadata| metadata.is_file()).map(|file| file.len());
-    let bytes: Option<u64> = paths.iter().map(size).sum();
+    // Sparse files may say that they have more bytes than there are numbers for.
+    let bytes = paths.iter().try_fold(0, |bytes: u64, path| Some(bytes.saturating_add(size(path)?)));
     Total { bytes, files: bytes.and(Some(paths.len() as u64)) }
 }
 

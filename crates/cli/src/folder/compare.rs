@@ -155,7 +155,10 @@ pub(crate) fn total(signed: &[ManifestEntry], wanted: &Selection<'_>) -> (u64, u
         EntryContent::File { size, .. } if wanted.covers(entry.path.as_bytes()) => Some(size),
         _ => None,
     };
-    signed.iter().filter_map(size).fold((0, 0), |(bytes, files), size| (bytes + size, files + 1))
+    signed
+        .iter()
+        .filter_map(size)
+        .fold((0_u64, 0), |(bytes, files), size| (bytes.saturating_add(size), files + 1))
 }
 
 /// The groups of signed files that have one content, sorted by the space that the copies take.

@@ -30,6 +30,29 @@ fn sums_of_both_forms_and_of_odd_names_check() {
 }
 
 #[test]
+fn standard_input_has_the_name_that_other_programs_give_it() {
+    let home = Home::new();
+    let run = |args: &[&str], input: &[u8]| Done::with_input(home.command().args(args), input);
+    for (flags, list) in [
+        (&["check"][..], format!("{}  -\n", hash(b"content"))),
+        (&["sum", "--check"], run(&["sum"], b"content").exits(0).stdout),
+        (&["check"], run(&["sum", "--tag", "-a", "sha256"], b"content").exits(0).stdout),
+        (&["check", "-a", "sha512"], run(&["sum", "-a", "sha512"], b"content").exits(0).stdout),
+    ] {
+        home.write("list", list);
+        let args = [flags, &["list"]].concat();
+        assert_eq!(run(&args, b"content").exits(0).stdout, "-: OK\n", "{flags:?}");
+        assert_eq!(run(&args, b"another").exits(1).stdout, "-: FAILED\n", "{flags:?}");
+    }
+    // It is read once, so nothing is left for a second function: not even what has no bytes.
+    let nothing = run(&["sum", "-a", "sha256"], b"").exits(0).stdout;
+    home.write("list", &nothing);
+    run(&["check", "list"], b"content").exits(1).says("-: FAILED\n").complains("--algorithm");
+    // Nor can it be the list, too.
+    run(&["check"], nothing.as_bytes()).exits(1).says("-: FAILED (No such file");
+}
+
+#[test]
 fn what_does_not_match_is_named_as_b3sum_names_it() {
     let home = Home::new();
     home.write("good", "good");

@@ -1,8 +1,11 @@
 //! `bulla check` on lists of every program, hostile lists, audits and updates.
 
-use crate::support::{Done, Home, bulla, content, with_little_space};
+use crate::bad_input::stop_while_it_reads;
+use crate::support::{Done, Home, Running, bulla, content, with_little_space};
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::process::Stdio;
 
 fn hash(content: &[u8]) -> String {
     blake3::hash(content).to_hex().to_string()
@@ -191,6 +194,44 @@ fn an_update_writes_what_changed_and_nothing_else() {
     assert_eq!(fs::metadata(home.path("SUMS")).unwrap().permissions().mode() & 0o777, 0o640);
     home.run(["check", "--compare", "tree", "SUMS"]).exits(0);
     assert_eq!(home.names(), ["SUMS", "tree"]);
+}
+
+#[test]
+fn an_update_changes_the_digest_of_a_file_that_has_it_as_its_name_and_of_no_other_line() {
+    let home = Home::new();
+    let (name, changed) = (hash(b"one"), hash(b"two"));
+    home.write(&name, "one");
+    home.write("list", home.run(["sum", "--json", &name]).exits(0).stdout);
+    home.write(&name, "two");
+    home.run(["check", "--update", "list"]).exits(0);
+    let expected = format!("{{\"path\":\"{name}\",\"digest\":\"{changed}\"}}\n");
+    assert_eq!(String::from_utf8(home.read("list")).unwrap(), expected);
+
+    // A comment that is longer than a line may be would count as two.
+    home.write("a", "a");
+    home.write("b", "changed");
+    let list = format!("# {}\n{}  a\n{}  b\n", "x".repeat(3 << 20), hash(b"a"), hash(b"b"));
+    home.write("list", &list);
+    home.run(["check", "--algorithm", "blake3", "--update", "list"]).exits(2).complains("list: has a line");
+    assert_eq!(home.read("list"), list.as_bytes());
+}
+
+#[test]
+fn an_update_writes_no_list_that_changed_while_its_files_were_checked() {
+    let home = Home::new();
+    fs::File::create(home.path("long")).unwrap().set_len(1 << 30).unwrap();
+    let long = home.run(["sum", "long"]).exits(0).stdout;
+    home.write("a", "a");
+    home.write("list", format!("{}  b\n{}  a\n{long}", hash(b"b"), hash(b"before")));
+    let turned = format!("{}  a\n{}  b\n{long}", hash(b"before"), hash(b"b"));
+    home.write("b", "b");
+    let args = ["check", "--update", "list"];
+    let child = Running::start(home.command().args(args).stdout(Stdio::piped()).stderr(Stdio::piped()));
+    stop_while_it_reads(&child, &home.path("long"));
+    home.write("list", &turned);
+    kill_process(Pid::from_child(&child), Signal::CONT).unwrap();
+    child.end().exits(2).complains("list: changed while its files were checked");
+    assert_eq!(home.read("list"), turned.as_bytes());
 }
 
 #[test]

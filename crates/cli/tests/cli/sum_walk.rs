@@ -1,5 +1,6 @@
 //! `bulla sum` on folders: rules, order, lists of files, one digest of a folder.
 
+use crate::bad_input::stop_while_it_reads;
 use crate::support::{Done, Home, Running, bulla, content};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
@@ -232,6 +233,40 @@ fn a_folder_that_takes_the_output_has_no_digest() {
     assert_eq!(home.read("tree/sub/SUMS"), b"");
     sum("SUMS").exits(0);
     home.run(["check", "SUMS"]).exits(0);
+}
+
+#[test]
+fn a_file_in_a_folder_may_have_the_name_of_standard_input() {
+    let home = Home::new();
+    home.write("tree/-", "content");
+    let sum = |args: &[&str]| Done::with_input(home.command().args(args), &[7; 32]).exits(0).stdout;
+    assert_eq!(sum(&["sum", "-r", "tree"]), format!("{}  tree/-\n", hash(b"content")));
+    let keyed = blake3::keyed_hash(&[7; 32], b"content").to_hex();
+    assert_eq!(sum(&["sum", "-r", "--keyed", "tree"]), format!("{keyed}  tree/-\n"));
+}
+
+#[test]
+fn what_replaces_a_file_of_a_folder_is_neither_followed_nor_waited_for() {
+    let home = Home::new();
+    home.write("secret", "secret");
+    home.write("tree/last", "last");
+    home.write("tree/link", "link");
+    home.write("tree/fifo", "fifo");
+    fs::File::create(home.path("tree/a")).unwrap().set_len(1 << 30).unwrap();
+    let mut command = home.command();
+    command.args(["sum", "-r", "-j", "1", "tree"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = Running::start(&mut command);
+    // The folder is listed when its first file is read.
+    stop_while_it_reads(&child, &home.path("tree/a"));
+    for name in ["tree/link", "tree/fifo"] {
+        fs::remove_file(home.path(name)).unwrap();
+    }
+    symlink(home.path("secret"), home.path("tree/link")).unwrap();
+    Done::of(home.program("mkfifo").arg(home.path("tree/fifo"))).exits(0);
+    kill_process(Pid::from_child(&child), Signal::CONT).unwrap();
+    let done = child.end().exits(1);
+    assert_eq!(names(&done.stdout), ["tree/a", "tree/last"]);
+    done.complains("tree/fifo: ").complains("a fifo").complains("tree/link: ");
 }
 
 #[test]

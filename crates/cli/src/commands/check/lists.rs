@@ -143,8 +143,8 @@ pub(super) struct List {
     next: u64,
     has_more: bool,
     end: End,
-    /// The file with the list, if it is one: a comparison does not take it for one of its files.
-    identity: Option<(u64, u64)>,
+    /// The file with the list before it was read, if it is one.
+    stamp: Option<Stamp>,
 }
 
 impl List {
@@ -155,28 +155,33 @@ impl List {
             false => File::open(path),
         };
         let file = file.map_err(|error| cannot(&error))?;
-        // Where the system tells no identities, all are zeros.
-        let identity = Stamp::of(&file).ok().map(|stamp| stamp.identity).filter(|found| *found != (0, 0));
+        let stamp = Stamp::of(&file).ok();
         let mut input: Box<dyn BufRead + Send> = Box::new(BufReader::with_capacity(1 << 16, file));
         let has_more = input.fill_buf().map(|bytes| !bytes.is_empty()).map_err(|error| cannot(&error))?;
-        Ok(Self { input, reader, next: 1, has_more, end: End::default(), identity })
+        Ok(Self { input, reader, next: 1, has_more, end: End::default(), stamp })
     }
 
     /// A list that was read already, from a file with this path.
     pub(super) fn of_content(path: &Path, content: &[u8], reader: LineParser) -> Self {
-        let identity = File::open(path).and_then(|file| Stamp::of(&file)).ok().map(|stamp| stamp.identity);
         Self {
             has_more: !content.is_empty(),
             input: Box::new(Cursor::new(content.to_vec())),
             reader,
             next: 1,
             end: End::default(),
-            identity: identity.filter(|found| *found != (0, 0)),
+            stamp: File::open(path).and_then(|file| Stamp::of(&file)).ok(),
         }
     }
 
+    /// The identity of the list's file, if it is one: a comparison does not take it for one of its
+    /// files.
     pub(super) fn identity(&self) -> Option<(u64, u64)> {
-        self.identity
+        // Where the system tells no identities, all are zeros.
+        self.stamp.map(|stamp| stamp.identity).filter(|found| *found != (0, 0))
+    }
+
+    pub(super) fn stamp(&self) -> Option<Stamp> {
+        self.stamp
     }
 
     pub(super) fn end(&self) -> End {
@@ -270,11 +275,12 @@ pub(super) fn parse(reader: &LineParser, line: &[u8]) -> ParsedLine {
 }
 
 #[derive(Deserialize)]
-struct JsonLine {
+struct JsonLine<'a> {
     path: String,
     path_base64: Option<String>,
     algorithm: Option<String>,
-    digest: Option<String>,
+    /// A part of the line, which tells where the digits are.
+    digest: Option<&'a str>,
 }
 
 pub(super) fn parse_json(line: &[u8]) -> ParsedLine {
@@ -285,7 +291,7 @@ pub(super) fn parse_json(line: &[u8]) -> ParsedLine {
 }
 
 fn read_json(text: &[u8]) -> Result<ChecksumLine, &'static str> {
-    let line: JsonLine =
+    let line: JsonLine<'_> =
         serde_json::from_slice(text).map_err(|_| "the line is not one of `bulla sum --json`")?;
     let hex = line.digest.ok_or("the line has no digest: the file could not be read")?;
     let (algorithm, subject) = match line.algorithm.as_deref() {
@@ -294,7 +300,7 @@ fn read_json(text: &[u8]) -> Result<ChecksumLine, &'static str> {
         Some(name) => (Algorithm::by_tag(name).ok_or("the hash function is unknown")?, Subject::File),
     };
     let digest =
-        hex::decode(&hex).map_err(|_| "the checksum does not have an even number of hexadecimal digits")?;
+        hex::decode(hex).map_err(|_| "the checksum does not have an even number of hexadecimal digits")?;
     let is_whole = algorithm != Algorithm::Blake3 || digest.len() == algorithm.default_length();
     if !is_whole || !algorithm.has_length(digest.len() as u64) {
         return Err("the checksum is not as long as one of its hash function");
@@ -307,8 +313,7 @@ fn read_json(text: &[u8]) -> Result<ChecksumLine, &'static str> {
         return Err("the name is empty, or contains a null character");
     }
     let shown = escape_path(&bulla_sums::path_from(&name));
-    let start = text.windows(hex.len()).position(|part| part == hex.as_bytes());
-    let start = start.ok_or("the checksum is escaped")?;
+    let start = hex.as_ptr() as usize - text.as_ptr() as usize;
     let digits = start..start + hex.len();
     Ok(ChecksumLine { algorithm, alternative: None, subject, digits, digest, shown, name })
 }

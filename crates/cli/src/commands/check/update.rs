@@ -8,7 +8,7 @@ use super::verdicts::{Change, Checked, Counts, Gone};
 use crate::error::{Error, Result};
 use crate::files::atomic;
 use bulla_files::escape_path;
-use bulla_sums::{Algorithm, ChecksumLine, EscapedName, LineEnding, LineParser, ParsedLine, Subject};
+use bulla_sums::{Algorithm, ChecksumLine, EscapedName, LineEnding, LineParser, ParsedLine, Stamp, Subject};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -17,6 +17,8 @@ use std::path::Path;
 /// The changes of one list.
 pub(super) struct Changes {
     reader: LineParser,
+    /// The list's file before it was read.
+    stamp: Option<Stamp>,
     /// By the number of the line.
     lines: BTreeMap<u64, Change>,
     /// The functions that lines without one have matched by.
@@ -58,6 +60,7 @@ impl Changes {
     pub(super) fn new(list: &List) -> Self {
         Self {
             reader: list.reader(),
+            stamp: list.stamp(),
             lines: BTreeMap::new(),
             matched: Matched::default(),
             existing: 0,
@@ -178,6 +181,10 @@ impl Changes {
         // A link to a list stays one.
         let target = list.canonicalize().map_err(|error| cannot_read(&error))?;
         let file = File::open(&target).map_err(|error| cannot_read(&error))?;
+        // The changes are those of numbered lines, and somebody may have moved these.
+        if Stamp::of(&file).ok() != self.stamp {
+            return Err(changed_meanwhile().about(escape_path(list)));
+        }
         let mut input = BufReader::with_capacity(1 << 16, file);
         let mut written = Written::default();
         let mut failure = None;
@@ -270,13 +277,20 @@ impl From<std::io::Error> for Rewrite {
     }
 }
 
+/// The longest line of a list that is rewritten. Only a comment can be as long.
+const MAX_RAW_LINE_LEN: u64 = 1 << 21;
+
 /// A line and what ends it.
-fn raw_line(input: &mut dyn BufRead, ending: LineEnding) -> std::io::Result<Option<(Vec<u8>, Vec<u8>)>> {
+fn raw_line(input: &mut dyn BufRead, ending: LineEnding) -> Result<Option<(Vec<u8>, Vec<u8>)>, Rewrite> {
     let mut line = Vec::new();
-    let limit = 1 << 21;
-    std::io::Read::take(&mut *input, limit).read_until(ending.byte(), &mut line)?;
+    std::io::Read::take(&mut *input, MAX_RAW_LINE_LEN).read_until(ending.byte(), &mut line)?;
     if line.is_empty() {
         return Ok(None);
+    }
+    if line.len() as u64 == MAX_RAW_LINE_LEN && line.last() != Some(&ending.byte()) {
+        // What follows would count as another line.
+        let message = format!("has a line of more than {MAX_RAW_LINE_LEN} bytes; it stays as it is");
+        return Err(Rewrite::Changed(Error::new("malformed_list", message)));
     }
     let text = read_line(&mut &line[..], ending)?.unwrap_or_default();
     let end = line.split_off(text.len());

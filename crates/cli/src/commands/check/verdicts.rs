@@ -2,9 +2,10 @@
 
 use super::functions::{Functions, Matched};
 use super::lists::{Group, Numbered};
-use super::options::{Missing, Options, Shown};
+use super::options::{Lists, Missing, Options, Shown};
 use crate::color;
 use crate::error::Error;
+use crate::files::STDIN;
 use crate::output::{JsonError, JsonPath, Out, json_line};
 use crate::progress::Progress;
 use anstyle::Style;
@@ -158,6 +159,7 @@ pub(super) struct Printer<'a> {
     good: Style,
     bad: Style,
     folder: Folder,
+    dash: Dash,
     /// One folder's digest at a time has all threads.
     tree: Mutex<()>,
     /// Whether the last line of two possible functions matched by the less likely one, which is
@@ -194,6 +196,12 @@ impl<'a> Printer<'a> {
             good: out.style(color::GOOD),
             bad: out.style(color::BAD),
             folder: Folder::here(),
+            // All programs write this name for standard input. It cannot be the list, too, and its
+            // line is not written anew.
+            dash: match list == Path::new(STDIN) || options.then != Lists::Stay {
+                true => Dash::FileName,
+                false => Dash::Stdin,
+            },
             tree: Mutex::new(()),
             was_unlikely: AtomicBool::new(false),
         }
@@ -276,7 +284,10 @@ impl<'a> Printer<'a> {
         meter: &dyn Meter,
         helpers: &dyn Helpers,
     ) {
-        let is_mismatch = |index: &usize| matches!(verdicts[*index], Verdict::Mismatch(_));
+        // Standard input can be read once.
+        let is_stdin = |index: usize| self.dash == Dash::Stdin && run[index].name == STDIN.as_bytes();
+        let is_mismatch =
+            |index: &usize| matches!(verdicts[*index], Verdict::Mismatch(_)) && !is_stdin(*index);
         let mut left: Vec<usize> = (0..verdicts.len()).filter(is_mismatch).collect();
         while let Some(next) = left.first().copied() {
             let lines: Vec<&ChecksumLine> = left.iter().map(|index| run[*index]).collect();
@@ -315,7 +326,7 @@ impl<'a> Printer<'a> {
             hashing: Arc::new(hashing),
             open_policy: OpenPolicy::RegularFile(Links::Follow),
             name_policy: NamePolicy::MayChange,
-            dash: Dash::FileName,
+            dash: self.dash,
             by_blocks: !self.options.read.no_mmap,
             meter,
         };
@@ -379,7 +390,7 @@ impl<'a> Printer<'a> {
         match verdict {
             Verdict::Ok(algorithm) if line.alternative.is_some() => checked.matched.add(algorithm),
             Verdict::Mismatch(digests) => {
-                checked.counts.unnamed += u64::from(self.is_unnamed(&digests));
+                checked.counts.unnamed += u64::from(self.is_unnamed(line));
                 checked.changes.push((number, Change::Digest(digests)));
             }
             Verdict::Emptied => checked.changes.push((number, Change::Emptied(path_from(&line.name)))),
@@ -399,9 +410,9 @@ impl<'a> Printer<'a> {
 
     /// Whether the function of a line that does not match may be another one than those that were
     /// tried.
-    fn is_unnamed(&self, digests: &[(Algorithm, Vec<u8>)]) -> bool {
+    fn is_unnamed(&self, line: &ChecksumLine) -> bool {
         let is_b3sum = self.options.dialect == Dialect::B3sum && self.options.algorithm.is_none();
-        digests.len() > 1 || (is_b3sum && self.options.seek == 0)
+        line.alternative.is_some() || (is_b3sum && self.options.seek == 0)
     }
 
     fn print(
