@@ -281,7 +281,10 @@ impl From<std::io::Error> for Rewrite {
 const MAX_RAW_LINE_LEN: u64 = 1 << 21;
 
 /// A line and what ends it.
-fn raw_line(input: &mut dyn BufRead, ending: LineEnding) -> Result<Option<(Vec<u8>, Vec<u8>)>, Rewrite> {
+type RawLine = (Vec<u8>, Vec<u8>);
+
+/// The next line.
+fn raw_line(input: &mut dyn BufRead, ending: LineEnding) -> Result<Option<RawLine>, Rewrite> {
     let mut line = Vec::new();
     std::io::Read::take(&mut *input, MAX_RAW_LINE_LEN).read_until(ending.byte(), &mut line)?;
     if line.is_empty() {
