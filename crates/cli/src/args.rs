@@ -416,8 +416,8 @@ pub(crate) struct SignArgs {
     #[command(flatten)]
     pub(crate) exclude: ExcludeArgs,
 
-    /// Sign an empty folder although its last signature lists files, which are gone now, or although
-    /// something is left out
+    /// Sign an empty folder although its last signature lists files, which are gone now, or
+    /// although something is left out
     #[arg(long)]
     pub(crate) allow_empty: bool,
 

@@ -87,15 +87,10 @@ fn print_sums(args: &SumArgs) -> Result<Exit> {
         by_blocks: !args.read.no_mmap,
         meter: &progress,
     };
-    let walked = ReadOptions {
-        open_policy: OpenPolicy::RegularFile(rules.links),
-        dash: Dash::FileName,
-        ..reading.clone()
-    };
     let sum = Sum {
         format: Format::of(args),
+        walked: walked(&reading, &rules),
         reading,
-        walked,
         rules,
         listed,
         output: stdout_file().filter(|_| args.resume.is_none() && args.walk.recursive),
@@ -124,6 +119,11 @@ fn print_sums(args: &SumArgs) -> Result<Exit> {
         progress.suspend(|| note_line(&format!("interrupted: {done} files done{how}")));
     }
     Ok(exit)
+}
+
+/// How the files in folders are read, if those that the user named are read like this.
+fn walked<'a>(named: &ReadOptions<'a>, rules: &Rules) -> ReadOptions<'a> {
+    ReadOptions { open_policy: OpenPolicy::RegularFile(rules.links), dash: Dash::FileName, ..named.clone() }
 }
 
 /// Prints the sum of one file, and writes its tree of hashes.

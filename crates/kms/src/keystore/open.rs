@@ -20,7 +20,7 @@ use crate::record::StoreState;
 use crate::rollback::{RollbackGuard, StoreGuard};
 use crate::store::{
     EmbeddedStore, FORMAT, MemoryStore, Meta, PROTECTION, PackedRows, ReadOnlyStore, ReadRows as _, Rows,
-    STATE, Store, beside,
+    STATE, Store, run_in_parallel,
 };
 
 impl Keystore {
@@ -241,7 +241,7 @@ fn open(path: &Path, unlock: &Unlock, options: &KeystoreOptions) -> Result<Keyst
     let cipher = load::open_root(rows.meta(), unlock)?;
     // Opening the database checks the whole file, which takes long for a large one. Decrypt its
     // rows meanwhile.
-    let (loaded, store) = beside(|| EmbeddedStore::open(path), || load::index(&cipher, &rows, None));
+    let (loaded, store) = run_in_parallel(|| EmbeddedStore::open(path), || load::index(&cipher, &rows, None));
     let mut store = store?;
     // Each change replaces the state, so nothing has changed since that look.
     if store.state()?.as_ref() == rows.meta().get(STATE) {

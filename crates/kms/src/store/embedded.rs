@@ -298,13 +298,13 @@ fn read_packed(transaction: &ReadTransaction) -> Result<PackedRows, redb::Error>
         return Ok(PackedRows { meta, records: records()?, private_keys: private_keys()? });
     }
     // A damaged file can make `redb` panic, on any thread: this reports it as `guarded` does.
-    let (private_keys, records) = beside(|| catch_quietly(records), private_keys);
+    let (private_keys, records) = run_in_parallel(|| catch_quietly(records), private_keys);
     Ok(PackedRows { meta, records: records.ok_or_else(damaged)??, private_keys: private_keys? })
 }
 
 /// What `own` returns on this thread, and `other` on another one meanwhile; or on this one, if the
 /// system has no room for a thread.
-pub(crate) fn beside<O: Send, T>(other: impl Fn() -> O + Sync, own: impl FnOnce() -> T) -> (T, O) {
+pub(crate) fn run_in_parallel<O: Send, T>(other: impl Fn() -> O + Sync, own: impl FnOnce() -> T) -> (T, O) {
     std::thread::scope(|scope| match Builder::new().spawn_scoped(scope, &other) {
         Ok(thread) => (own(), thread.join().unwrap_or_else(|panic| resume_unwind(panic))),
         Err(_) => (own(), other()),

@@ -11,7 +11,7 @@ mod interface;
 mod memory;
 mod packed;
 
-pub(crate) use self::embedded::{EmbeddedStore, beside};
+pub(crate) use self::embedded::{EmbeddedStore, run_in_parallel};
 pub(crate) use self::file_identity::FileIdentity;
 pub(crate) use self::interface::{
     Change, Changed, Changes, FORMAT, GUARD, Meta, PROTECTION, ReadRows, Row, Rows, STATE, Store, Table,

@@ -150,7 +150,7 @@ impl CountedBody {
         let peer = parts.extensions.get::<Peer>();
         let is_anonymous = needs == CredentialNeed::None && peer.is_none_or(|peer| peer.session().is_none());
         match peer.and_then(|peer| peer.connection.address()) {
-            Some(address) if is_anonymous => Self::Anonymous(service.anonymous_bytes(address)),
+            Some(address) if is_anonymous => Self::Anonymous(service.anonymous_memory.begin(address)),
             // The memory limit does not apply to Unix sockets, so other callers cannot lock
             // operators out.
             None if peer.is_some_and(Peer::is_local) => Self::Known(service.bodies.begin(), usize::MAX),

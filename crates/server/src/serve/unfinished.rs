@@ -76,7 +76,7 @@ impl Unfinished {
         self.bytes.store(bytes, Ordering::Relaxed);
         let (true, Some(address)) = (bytes > self.free, self.address) else { return Ok(()) };
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        let (all, own) = counted.get_or_insert_with(|| (self.service.anonymous_bytes(address), 0));
+        let (all, own) = counted.get_or_insert_with(|| (self.service.anonymous_memory.begin(address), 0));
         if all.grow(bytes.saturating_sub(*own)) {
             *own = bytes.max(*own);
             return Ok(());

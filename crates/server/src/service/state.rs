@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -20,6 +20,7 @@ use bulla_kms::{Code, KeyId, Keystore, KmsError, SecretString, Timestamp};
 
 use super::answer_cache::AnswerCache;
 use super::blocking_pool::{BlockingPool, PoolLimits, run_off_thread};
+use super::body_memory::{AnonymousMemory, BodyMemory, origin_of};
 use super::metrics::ServiceMetrics;
 use super::mounts::Mounts;
 use super::policies::Policies;
@@ -116,84 +117,9 @@ impl UnsealedService {
     }
 }
 
-/// How many bytes of bodies there are.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct BodyMemory(Arc<AtomicUsize>);
-
-/// The bytes of one body. They count until it is dropped.
-#[derive(Debug)]
-pub(crate) struct BodyReservation {
-    own: usize,
-    all: Arc<AtomicUsize>,
-}
-
-impl BodyMemory {
-    /// A body of which nothing has arrived.
-    pub(crate) fn begin(&self) -> BodyReservation {
-        BodyReservation { own: 0, all: Arc::clone(&self.0) }
-    }
-}
-
-/// The most bytes from one address of callers who have shown nothing. So one that sends heads and
-/// bodies without their end does not keep others from logging in.
-const MAX_ADDRESS_BYTES: usize = 1 << 20;
-
-/// The most bytes of all callers who have shown nothing. They cannot take the memory of others.
-const MAX_ANONYMOUS_BYTES: usize = 32 * MAX_ADDRESS_BYTES;
-
-/// The bytes of a caller who has shown nothing, among those of its address and those of all such
-/// callers. They count until this is dropped.
-#[derive(Debug)]
-pub(crate) struct AnonymousBytes {
-    of_all: BodyReservation,
-    of_address: BodyReservation,
-}
-
-impl AnonymousBytes {
-    /// Counts more bytes, unless there would be too many. Returns whether it did.
-    #[must_use]
-    pub(crate) fn grow(&mut self, bytes: usize) -> bool {
-        self.of_all.grow(bytes, MAX_ANONYMOUS_BYTES) && self.of_address.grow(bytes, MAX_ADDRESS_BYTES)
-    }
-}
-
 /// How many lines about connections that are closed the log has at once. Then it has one in each
 /// second.
 const MAX_CLOSED_LINES: NonZeroU32 = NonZeroU32::new(10).expect("it is not zero");
-
-/// After so many addresses, those that have no body there are forgotten.
-const MAX_IDLE_ADDRESSES: usize = 1024;
-
-/// The name of an address for what callers from there share. Networks of IPv6 count as one address,
-/// since their users have many.
-fn origin_of(address: Option<IpAddr>) -> String {
-    match address.map(|address| address.to_canonical()) {
-        None => "local".to_owned(),
-        Some(IpAddr::V4(address)) => address.to_string(),
-        Some(IpAddr::V6(address)) => format!("{:x?}", &address.segments()[..4]),
-    }
-}
-
-impl BodyReservation {
-    /// Counts more bytes, unless all bodies together would then have more than `most`. Returns
-    /// whether it did.
-    #[must_use]
-    pub(crate) fn grow(&mut self, bytes: usize, most: usize) -> bool {
-        let fits = self.all.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) <= most;
-        if fits {
-            self.own += bytes;
-        } else {
-            self.all.fetch_sub(bytes, Ordering::Relaxed);
-        }
-        fits
-    }
-}
-
-impl Drop for BodyReservation {
-    fn drop(&mut self) {
-        self.all.fetch_sub(self.own, Ordering::Relaxed);
-    }
-}
 
 /// How many passphrases may be tried at once. Then one more is allowed in each interval.
 const MAX_UNSEAL_TRIES: NonZeroU32 = NonZeroU32::new(3).expect("it is not zero");
@@ -225,9 +151,7 @@ pub(crate) struct Service {
     /// The memory of long answers that their callers have not taken yet.
     pub(crate) answers_under_way: BodyMemory,
     /// The memory of the bodies of all other callers, and of heads that have not ended.
-    anonymous_memory: BodyMemory,
-    /// The same, by where they come from.
-    anonymous_memory_by_origin: Mutex<HashMap<String, BodyMemory>>,
+    pub(crate) anonymous_memory: AnonymousMemory,
     /// How often the log says that a connection is closed.
     closed_lines: RateLimiter,
     /// The slow work of callers.
@@ -310,8 +234,7 @@ impl Service {
             http_metrics: ServiceMetrics::new(threads),
             bodies: BodyMemory::default(),
             answers_under_way: BodyMemory::default(),
-            anonymous_memory: BodyMemory::default(),
-            anonymous_memory_by_origin: Mutex::default(),
+            anonymous_memory: AnonymousMemory::default(),
             closed_lines: RateLimiter::spaced(Duration::from_secs(1), MAX_CLOSED_LINES),
             answers: AnswerCache::default(),
             rows: ServiceRows::new(cluster.as_ref(), source.rows()),
@@ -487,16 +410,6 @@ impl Service {
             let message = format!("too many tries to unseal: try again in {} seconds", wait.as_secs() + 1);
             ApiError::new(ApiErrorCode::RateLimited, message)
         })
-    }
-
-    /// The memory of a caller from an address who has shown nothing, with nothing in it.
-    pub(crate) fn anonymous_bytes(&self, address: IpAddr) -> AnonymousBytes {
-        let mut known = self.anonymous_memory_by_origin.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= MAX_IDLE_ADDRESSES {
-            known.retain(|_, memory| Arc::strong_count(&memory.0) > 1);
-        }
-        let of_address = known.entry(origin_of(Some(address))).or_default().begin();
-        AnonymousBytes { of_all: self.anonymous_memory.begin(), of_address }
     }
 
     /// Says in the log why a connection is closed.
@@ -749,23 +662,6 @@ impl Service {
     async fn unseal_off_thread(self: &Arc<Self>, passphrase: Option<SecretString>) -> Result<()> {
         let service = Arc::clone(self);
         Ok(run_off_thread(move || service.unseal(passphrase)).await??)
-    }
-}
-
-#[cfg(test)]
-mod bodies_tests {
-    use super::*;
-
-    #[test]
-    fn bodies_have_one_bound_and_give_back_what_they_had() {
-        let bodies = BodyMemory::default();
-        let (mut one, mut other) = (bodies.begin(), bodies.begin());
-        assert!(one.grow(6, 10) && other.grow(4, 10));
-        assert!(!other.grow(1, 10));
-        drop(one);
-        assert!(other.grow(6, 10) && !other.grow(1, 10), "what was refused was not counted");
-        drop(other);
-        assert_eq!(bodies.0.load(Ordering::Relaxed), 0);
     }
 }
 
