@@ -210,7 +210,7 @@ impl Keystore {
         }
         // Before a use is counted.
         mode(&self.key_for(key, KeyUsage::Encryption)?.record, options)?;
-        let (id, loaded) = self.version_for_one_use(key, SignedContent::Callers, KeyUse::Free)?;
+        let (id, loaded) = self.version_for_one_use(key, SignedContent::Plaintext, KeyUse::Free)?;
         let mode = mode(&loaded.record, options)?;
         let version = NonZeroU32::new(id.version()).expect("versions are numbered from 1");
         let length = key.key_id().algorithm().output_length() + plaintext.len();

@@ -7,7 +7,7 @@ use super::Keystore;
 use super::changes::Edit;
 use super::index::{LoadedKey, StoredPrivateKey};
 use super::keys::check_has_hashes;
-use super::lifecycle::{check_enabled, check_statements};
+use super::lifecycle::{check_enabled, check_state, check_statements};
 use super::observe::Subject;
 use crate::algorithm::{Algorithm, KeyUsage};
 use crate::approval::KeyUse;
@@ -36,6 +36,8 @@ use crate::x509::X509Authority;
 pub(crate) enum SignedContent {
     /// A message, or a digest, that a caller brought.
     Callers,
+    /// A plaintext that a caller brought. A public key is enough to encrypt it.
+    Plaintext,
     /// A statement that the keystore composes. Only latest versions sign these.
     Statement,
 }
@@ -405,6 +407,10 @@ impl Keystore {
             // Also after a rotation: an approval is about one version.
             let (id, loaded) = self.version_that_signs(key, content, used)?;
             let record = &loaded.record;
+            if record.is_public_only() {
+                // Others encrypt with it, too: there is nothing to count.
+                return Ok((id, loaded));
+            }
             let is_latest = id.version() == record.latest_number().get();
             let policy = record.rotation;
             // The policy says when a latest version is replaced; an older one was.
@@ -482,9 +488,13 @@ impl Keystore {
                 signs = id.clone();
             }
         }
-        check_enabled(&loaded.record)?;
-        if content == SignedContent::Statement {
-            check_statements(&loaded.record)?;
+        match content {
+            SignedContent::Plaintext => check_state(&loaded.record)?,
+            SignedContent::Callers => check_enabled(&loaded.record)?,
+            SignedContent::Statement => {
+                check_enabled(&loaded.record)?;
+                check_statements(&loaded.record)?;
+            }
         }
         self.check_approval(&loaded.record, &signs, used)?;
         Ok((signs, Arc::clone(loaded)))
@@ -502,7 +512,7 @@ fn uses_exhausted(id: &KeyVersionId, max_uses: u64) -> KmsError {
 pub(super) fn check_older(key: &LoadedKey, id: &KeyVersionId, content: SignedContent) -> Result<()> {
     let latest = key.record.latest_number();
     let refuse = |why: String| Err(KmsError::new(Code::NotLatestVersion, why));
-    match key.record.minimum_signing_version.filter(|_| content == SignedContent::Callers) {
+    match key.record.minimum_signing_version.filter(|_| content != SignedContent::Statement) {
         None => refuse(format!("{id} is an older version and does not sign; version {latest} signs")),
         Some(least) if id.version() < least => {
             refuse(format!("{id} is too old to sign: the oldest version that signs is {least}"))

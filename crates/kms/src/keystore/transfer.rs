@@ -80,8 +80,8 @@ impl Keystore {
         })
     }
 
-    /// Makes a key with only a public key: it verifies signatures or receives exported keys, and
-    /// does nothing else.
+    /// Makes a key with only a public key: it verifies signatures, encrypts if it is one of RSA, or
+    /// receives exported keys, and does nothing else.
     ///
     /// # Errors
     /// [`Code::InvalidArgument`] if `new` has another algorithm or is exportable;

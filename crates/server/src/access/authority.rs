@@ -82,8 +82,8 @@ impl Authority {
 /// Whether an operation changes or copies a key. On the root key of a tenant's tokens, that makes
 /// or stops all of them: so only a caller who mints may do it.
 fn changes(operation: TokenOperation) -> bool {
-    use TokenOperation::{CancelDestruction, Destroy, Export, Import, Rotate, Update};
-    matches!(operation, Rotate | Update | Destroy | CancelDestruction | Import | Export)
+    use TokenOperation::{CancelDestruction, Destroy, Export, ExportPlaintext, Import, Rotate, Update};
+    matches!(operation, Rotate | Update | Destroy | CancelDestruction | Import | Export | ExportPlaintext)
 }
 
 impl From<&Rights> for Authority {
@@ -148,6 +148,21 @@ mod tests {
             assert_eq!(one.permits(operation, &root), !changes(operation), "{operation:?}");
             one.can_mint_tokens = true;
             assert!(one.permits(operation, &root));
+        }
+    }
+
+    #[test]
+    fn no_token_takes_out_a_key_that_lets_its_holder_in() {
+        let mut one = authority(TokenOperation::ALL, None);
+        for purpose in [TOKEN_ROOT_PURPOSE, JWT_PURPOSE] {
+            let key =
+                format!("local/{purpose}/ed25519/00000000-0000-7000-8000-000000000001").parse().unwrap();
+            for operation in [TokenOperation::Export, TokenOperation::ExportPlaintext] {
+                one.can_mint_tokens = false;
+                assert!(!one.permits(operation, &key), "{operation:?} {purpose}");
+                one.can_mint_tokens = true;
+                assert!(one.permits(operation, &key), "{operation:?} {purpose}");
+            }
         }
     }
 

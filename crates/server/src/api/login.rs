@@ -181,7 +181,7 @@ fn mints_quickly(keystore: &Keystore, tenant: &Name) -> bulla_kms::Result<bool> 
 }
 
 /// A role with the operations that its policies reach, and with the policy `default`.
-fn with_policies(worker: &Worker, mut role: RoleToken) -> RoleToken {
+pub(crate) fn with_policies(worker: &Worker, mut role: RoleToken) -> RoleToken {
     if !role.policies.is_empty() {
         role.policies = with_default(role.policies);
         role.operations = worker.service.policies().operations(&role.tenant, &role.policies);

@@ -26,7 +26,7 @@ use utoipa::openapi::{Content, OpenApi, Ref, RefOr, ResponseBuilder};
 use utoipa_axum::router::OpenApiRouter;
 
 pub(crate) use self::idempotency::idempotent;
-pub(crate) use self::login::{MadeLogin, log_in, mint_login};
+pub(crate) use self::login::{MadeLogin, log_in, mint_login, with_policies};
 pub(crate) use self::tokens::ensure_root;
 pub(crate) use self::transfer::ExportToken;
 use crate::service::Worker;

@@ -21,6 +21,7 @@ use zeroize::Zeroizing;
 use super::keys::{KEY_DOC, KeyView, Rotation, default_purpose};
 use super::operator::check_purpose;
 use super::public_keys::PublicKeyFormat;
+use super::tokens::ensure_root;
 use crate::error::{ApiError, ErrorBody, Result};
 use crate::request::{
     BodyBytes, Caller, Path, SecretContent, SecretText, decode, decode_secret, parse, resolve_key,
@@ -412,7 +413,7 @@ async fn export(
     };
     let key = resolve_version(&caller, key, version)?;
     let id = key.clone();
-    let token = ExportToken::of(&worker, &headers, id.key_id(), TokenOperation::Export)?;
+    let token = ExportToken::of(&worker, &caller, &headers, id.key_id(), TokenOperation::Export)?;
     let wrapped = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
         keystore.export_key(&id, &recipient, &token.get(keystore)?, &token.revoked)
     });
@@ -424,8 +425,10 @@ async fn export(
 pub(crate) struct ExportToken {
     key: KeyId,
     operation: TokenOperation,
-    /// The token of the request; none if the caller has another credential.
+    /// The token of the request; none if the caller has another credential, or one that the
+    /// keystore alone cannot judge: it knows neither policies nor mounts.
     token: Option<Token>,
+    is_at_mount: bool,
     pub(crate) revoked: Revocations,
 }
 
@@ -434,20 +437,23 @@ impl ExportToken {
     /// The request has something else in place of a token.
     pub(crate) fn of(
         worker: &Worker,
+        caller: &Caller,
         headers: &HeaderMap,
         key: &KeyId,
         operation: TokenOperation,
     ) -> Result<Self> {
-        let token = token(headers)?.map(read_token).transpose()?;
+        let is_at_mount = caller.session.home.is_some();
+        let token = token(headers)?.filter(|_| !is_at_mount && caller.session.acls.is_empty());
+        let token = token.map(read_token).transpose()?;
         let revoked = worker.service.revoked_tokens().revocations_of(key.tenant());
-        Ok(Self { key: key.clone(), operation, token, revoked })
+        Ok(Self { key: key.clone(), operation, token, is_at_mount, revoked })
     }
 
     /// The caller's token. For a caller who has none, and is permitted the export, it is one for
     /// this export, which never leaves the service.
     ///
     /// # Errors
-    /// The tenant has no key that signs tokens.
+    /// The tenant has no key that signs tokens, and is not that of a mount.
     pub(crate) fn get(&self, keystore: &Keystore) -> bulla_kms::Result<Token> {
         if let Some(token) = &self.token {
             return Ok(token.clone());
@@ -455,6 +461,10 @@ impl ExportToken {
         let expires = Timestamp::from_unix_millis(Timestamp::now()?.unix_millis() + EXPORT_TOKEN_LIFETIME)?;
         let keys = GrantedKeys::These(vec![self.key.clone()]);
         let grant = Grant::new(self.key.tenant().clone(), keys, vec![self.operation], expires);
+        if self.is_at_mount {
+            // The tokens of its callers are of another tenant.
+            ensure_root(keystore, self.key.tenant())?;
+        }
         keystore.mint_token(&grant).map_err(|error| match error.code {
             Code::KeyNotFound => {
                 let message = format!("{}: an export needs it", error.message);

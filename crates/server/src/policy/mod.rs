@@ -108,6 +108,15 @@ pub(crate) fn read_file(file: &Path) -> bulla_kms::Result<Policy> {
     })
 }
 
+/// A truth value in the words of Go. An empty text is false.
+pub(crate) fn flag_of(text: &str) -> Option<bool> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
+        "" | "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
+        _ => None,
+    }
+}
+
 /// A number of seconds: digits, or numbers with the units `s`, `m`, `h` and `d`.
 pub(crate) fn seconds_of(text: &str) -> Option<u64> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::endpoints::{Demand, Endpoint};
 use super::syntax::{Field, PathStatement, PolicyError, Result, read};
+use super::{flag_of, seconds_of};
 
 /// What a request does at a path, in Vault's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,10 +158,10 @@ impl Permissions {
         if self.denied.contains_key("*") {
             return false;
         }
-        let is_in = |rules: &Parameters, name: &str, value: &Value| {
-            rules.get(&name.to_lowercase()).map(|values| is_listed(value, values))
+        let denies = |(name, value): (&String, &Value)| {
+            self.denied.get(&name.to_lowercase()).is_some_and(|values| is_denied(value, values))
         };
-        if parameters.iter().any(|(name, value)| is_in(&self.denied, name, value) == Some(true)) {
+        if parameters.iter().any(denies) {
             return false;
         }
         let others = self.allowed.is_empty() || self.allowed.contains_key("*");
@@ -168,7 +169,10 @@ impl Permissions {
         if others && self.allowed.len() <= 1 {
             return true;
         }
-        parameters.iter().all(|(name, value)| is_in(&self.allowed, name, value).unwrap_or(others))
+        let allows = |(name, value): (&String, &Value)| {
+            self.allowed.get(&name.to_lowercase()).map_or(others, |values| is_listed(value, values))
+        };
+        parameters.iter().all(allows)
     }
 }
 
@@ -191,6 +195,37 @@ fn is_listed(value: &Value, list: &[Value]) -> bool {
         _ => listed == value,
     };
     list.is_empty() || list.iter().any(matches)
+}
+
+/// Whether a list denies a value. Handlers take `"true"` and 1 for `true`, 86400 for `"24h"`, and some
+/// a list of texts, or a text with commas, for several: what is denied in one of these forms is
+/// denied in all. OpenBao compares only values of one type.
+fn is_denied(value: &Value, denied: &[Value]) -> bool {
+    let number = number_of(value);
+    if is_listed(value, denied) || (number.is_some() && denied.iter().any(|one| number_of(one) == number)) {
+        return true;
+    }
+    match value {
+        Value::Array(values) => values.iter().any(|one| is_denied(one, denied)),
+        Value::Bool(_) | Value::Number(_) => is_listed(&Value::from(value.to_string()), denied),
+        Value::String(text) if text.contains(',') => {
+            text.split(',').any(|one| is_denied(&Value::from(one.trim()), denied))
+        }
+        _ => false,
+    }
+}
+
+/// The number for which a handler may take a value: 0 or 1 for a truth value, seconds for a time.
+fn number_of(value: &Value) -> Option<i64> {
+    match value {
+        Value::Bool(flag) => Some((*flag).into()),
+        Value::Number(number) => number.as_i64(),
+        Value::String(text) => {
+            let seconds = || seconds_of(text).and_then(|seconds| seconds.try_into().ok());
+            flag_of(text).map(i64::from).or_else(|| text.parse().ok()).or_else(seconds)
+        }
+        _ => None,
+    }
 }
 
 fn matches_glob(pattern: &str, text: &str) -> bool {
@@ -376,7 +411,7 @@ fn parameters(field: &Field) -> Result<Parameters> {
 fn wrapping_seconds(field: &Field) -> Result<Option<u64>> {
     let seconds = match &field.value {
         Value::Number(number) => number.as_u64(),
-        Value::String(text) => crate::policy::seconds_of(text),
+        Value::String(text) => seconds_of(text),
         _ => None,
     };
     let wrong = || PolicyError::new(field.line, format!("`{}` is a time, such as \"90s\" or 90", field.name));

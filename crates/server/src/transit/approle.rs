@@ -29,7 +29,7 @@ use super::request::{
     VaultBody, VaultCaller, number, seconds,
 };
 use super::tokens::policy_names;
-use crate::api::{MadeLogin, mint_login};
+use crate::api::{MadeLogin, mint_login, with_policies};
 use crate::config::AppRoleConfig;
 use crate::error::{ApiError, ApiErrorCode};
 use crate::login::{
@@ -39,7 +39,9 @@ use crate::request::{Caller, Peer, no_store};
 use crate::service::Worker;
 
 pub(super) fn routes() -> OpenApiRouter<Worker> {
+    let listed = axum::routing::get(erased(approle_secret_ids)).fallback(erased(approle_list_method));
     OpenApiRouter::new()
+        .route("/v1/auth/approle/role/{role}/secret-id/", listed)
         .routes(routes!(transit_login_approle).map(|router| router.put(erased(transit_login_approle))))
         .routes(routes!(approle_role_id))
         .routes(
@@ -167,8 +169,9 @@ fn role_of(worker: &Worker, caller: &Caller, name: &str) -> Result<AppRoleConfig
     let logins = worker.service.logins();
     let found = logins.approles().named(authority.tenant.as_str(), name);
     let role = found.ok_or_else(|| VaultError::empty_not_found(format!("there is no AppRole {name}")))?;
-    // A caller grants no more than it has.
-    let has_all = role.operations.iter().all(|operation| authority.operations.contains(*operation));
+    // A caller grants no more than it has: of a role with policies, the operations that these reach.
+    let granted = with_policies(worker, role.token()).operations;
+    let has_all = granted.iter().all(|operation| authority.operations.contains(*operation));
     if has_all && authority.keys.is_none() { Ok(role.clone()) } else { Err(ApiError::forbidden().into()) }
 }
 

@@ -79,7 +79,7 @@ pub(super) struct TransitCreate<'a> {
 }
 
 /// Checks a time after which versions are replaced.
-fn period(period: Seconds) -> Result<Option<NonZeroU64>> {
+pub(super) fn period(period: Seconds) -> Result<Option<NonZeroU64>> {
     match period.0 {
         1..3600 => Err(VaultError::invalid("auto rotate period must be 0 to disable or at least an hour")),
         seconds => Ok(NonZeroU64::new(seconds)),

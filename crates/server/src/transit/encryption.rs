@@ -260,7 +260,9 @@ async fn transit_decrypt(
 ) -> Result<Response> {
     let key_id = find(&caller, &name, TokenOperation::Decrypt, || missing(KEY_NOT_FOUND))?;
     let mut request: TransitDecrypt<'_> = body.parse()?;
-    let (items, form) = request.take_items()?;
+    let (mut items, form) = request.take_items()?;
+    // As in Vault, it is a parameter of `rewrap` alone: the ciphertext says which version decrypts.
+    items.iter_mut().for_each(|item| item.key_version = None);
     let without = items.iter().position(|item| item.ciphertext.as_deref().is_none());
     if let Some(place) = without.filter(|_| form == RequestForm::Batch) {
         return Err(missing_in_batch(place, "ciphertext", "decrypt"));
@@ -556,6 +558,7 @@ impl ToEncrypt {
 
 /// A ciphertext that is decoded.
 struct ToDecrypt {
+    /// The key, or its version that encrypts again.
     key: KeySelector,
     /// The version that encrypted, as the ciphertext says.
     version: NonZeroU32,

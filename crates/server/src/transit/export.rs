@@ -227,7 +227,7 @@ async fn export(
         let text = |key: &PublicKey| SecretText(Zeroizing::new(public_key(key)));
         public.filter_map(|one| Some((one.version, text(one.public_key.as_ref()?)))).collect()
     } else {
-        let token = ExportToken::of(worker, headers, &key_id, exported.operation())?;
+        let token = ExportToken::of(worker, caller, headers, &key_id, exported.operation())?;
         let keys = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
             let (token, revoked) = (token.get(keystore)?, &token.revoked);
             let one = |id: &KeyVersionId| {
@@ -308,7 +308,7 @@ async fn export_wrapped(
         return Err(KmsError::new(Code::KeyUsageMismatch, message).into());
     }
     let versions = versions(&key, version)?;
-    let token = ExportToken::of(worker, headers, &key_id, TokenOperation::Export)?;
+    let token = ExportToken::of(worker, caller, headers, &key_id, TokenOperation::Export)?;
     let keys = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
         let (token, revoked) = (token.get(keystore)?, &token.revoked);
         let one = |id: &KeyVersionId| {

@@ -11,15 +11,20 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use bulla_kms::token::TokenOperation;
 use bulla_kms::transfer::{PrivateKeyData, PublicFormat, WrappedForRsa, export_public, import_public};
-use bulla_kms::{Algorithm, Code, KeyId, Keystore, KmsError, Name, NewKey, PublicKey};
+use bulla_kms::{
+    Algorithm, Attestation, Code, KeyId, KeyState, Keystore, KmsError, Name, NewKey, Origin, PublicKey,
+    RotationPolicy, VersionAttestation, VersionState,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 
 use super::answer::{self, Envelope, Result, VaultError, VaultErrorBody};
-use super::change::{derivation, new_key};
+use super::change::{derivation, new_key, period};
 use super::keys::{KEY_NAME_DOC, algorithm, find, label, missing};
-use super::request::{OptionalText, PathName, VaultBody, VaultCaller, decode_into, flag};
+use super::request::{
+    OptionalText, PathName, Seconds, VaultBody, VaultCaller, decode_into, flag, number, seconds,
+};
 use crate::error::ApiError;
 use crate::service::Worker;
 
@@ -66,10 +71,21 @@ async fn transit_wrapping_key(
     Ok(answer::data(&worker, &WrappingKey { public_key }))
 }
 
+/// The oldest wrapping key of a tenant that unwraps.
 fn find_wrapping_key(keystore: &Keystore, tenant: &Name) -> Option<KeyId> {
     let purpose = wrapping_purpose();
     let is_one = |key: &KeyId| *key.purpose() == purpose && key.algorithm() == Algorithm::Rsa4096;
-    keystore.list_page(tenant, None, 1, &is_one).pop().map(|key| key.key)
+    let mut all = keystore.list_page(tenant, None, usize::MAX, &is_one).into_iter();
+    all.find(unwraps).map(|key| key.key)
+}
+
+/// Whether the first version of a key decrypts, and nobody brought it: whoever did could read what
+/// is wrapped for it.
+fn unwraps(key: &Attestation) -> bool {
+    let is_usable = |first: &VersionAttestation| {
+        first.state == VersionState::Usable && first.origin == Origin::Generated && key.minimum_version <= 1
+    };
+    key.state == KeyState::Enabled && key.versions.first().is_some_and(is_usable)
 }
 
 fn no_wrapping_key() -> KmsError {
@@ -93,6 +109,10 @@ struct TransitImport<'a> {
     #[serde(borrow, default, rename = "type")]
     #[schema(value_type = Option<String>)]
     kind: OptionalText<'a>,
+    /// The parameter set of `ml-dsa` (44, 65, 87) or `slh-dsa`.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>, example = "65")]
+    parameter_set: OptionalText<'a>,
     /// A public key alone, as PEM, instead of `ciphertext`. Such a key verifies or encrypts, and is
     /// a destination of `byok-export`.
     #[serde(borrow, default)]
@@ -102,6 +122,19 @@ struct TransitImport<'a> {
     #[serde(default, deserialize_with = "flag")]
     #[schema(value_type = Option<bool>)]
     derived: Option<bool>,
+    /// `true` is refused, as in Vault.
+    #[serde(default, deserialize_with = "flag")]
+    #[schema(value_type = Option<bool>)]
+    convergent_encryption: Option<bool>,
+    /// The time after which a version is replaced: seconds, or a duration such as `24h`; 0 for
+    /// never.
+    #[serde(default, deserialize_with = "seconds")]
+    #[schema(value_type = Option<String>, example = "24h")]
+    auto_rotate_period: Option<Seconds>,
+    /// Refused for a new version, which gets the next number.
+    #[serde(default, deserialize_with = "number")]
+    #[schema(value_type = Option<i64>)]
+    version: Option<i64>,
     /// Whether the private keys may ever be exported.
     #[serde(default, deserialize_with = "flag")]
     #[schema(value_type = Option<bool>)]
@@ -125,10 +158,15 @@ async fn transit_import(
     caller.session.check_tenant(TokenOperation::Import)?;
     let label = label(&name)?;
     let request: TransitImport<'_> = body.parse()?;
-    let algorithm = algorithm(request.kind.as_deref(), None)?;
+    let algorithm = algorithm(request.kind.as_deref(), request.parameter_set.given())?;
+    if request.convergent_encryption == Some(true) {
+        return Err(VaultError::invalid("import cannot be used on keys with convergent encryption enabled"));
+    }
+    let max_age_seconds = period(request.auto_rotate_period.unwrap_or(Seconds(0)))?;
     let brought = request.key()?;
     let new = new_key(&caller, &label, algorithm)
         .derivation(derivation(algorithm, request.derived == Some(true), false)?)
+        .rotation(RotationPolicy::default().max_age_seconds(max_age_seconds))
         .exportable(request.exportable == Some(true))
         .backup_allowed(request.allow_plaintext_backup == Some(true));
     let tenant = caller.session.authority.tenant.clone();
@@ -163,6 +201,11 @@ async fn transit_import_version(
         || missing(format!("no key found with name {name}; to import a new key, use the import/ endpoint"));
     let key_id = find(&caller, &name, TokenOperation::Import, none)?;
     let request: TransitImport<'_> = body.parse()?;
+    if request.version.is_some_and(|version| version != 0) {
+        return Err(VaultError::not_supported(
+            "an imported version gets the next number: leave `version` out",
+        ));
+    }
     let brought = request.key()?;
     let tenant = caller.session.authority.tenant.clone();
     let imported = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| match brought {

@@ -13,6 +13,7 @@ mod certificates;
 mod change;
 mod encryption;
 mod export;
+mod form;
 mod hmac;
 mod import;
 mod keys;
@@ -32,7 +33,7 @@ use axum::routing::any;
 use bulla_kms::Algorithm;
 use bulla_kms::prehash::RsaPadding;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use utoipa_axum::router::OpenApiRouter;
 
 pub(crate) use self::answer::{ErrorForm, VaultError};
@@ -145,6 +146,9 @@ pub(crate) fn fuzz(text: &str) {
         assert!(is_word || text.parse::<i64>().is_ok(), "{text}");
     }
     certificates::fuzz(text);
+    if let Ok(Some(json)) = form::json_of_form(text.as_bytes()) {
+        assert!(serde_json::from_slice::<Map<String, Value>>(&json).is_ok(), "{text}");
+    }
     for algorithm in [Algorithm::Ed25519, Algorithm::EcdsaP256, Algorithm::EcdsaP521, Algorithm::Rsa2048] {
         for marshaling in [Marshaling::Asn1, Marshaling::Jws] {
             let (input, padding, mut buffer) = (SignedInput::Message, RsaPadding::default(), vec![1, 2]);

@@ -6,6 +6,7 @@ use crate::request::handler::{erased, routes};
 use axum::extract::{Query, State};
 use axum::http::Method;
 use axum::response::Response;
+use axum::routing::get;
 use bulla_kms::Name;
 use bulla_kms::token::TokenOperation;
 use serde::{Deserialize, Serialize};
@@ -19,7 +20,11 @@ use crate::request::Caller;
 use crate::service::Worker;
 
 pub(super) fn routes() -> OpenApiRouter<Worker> {
+    let listed = get(erased(policies_list)).fallback(erased(policies_other_method));
+    let old_listed = get(erased(policies_old_list)).fallback(erased(policies_old_other_method));
     OpenApiRouter::new()
+        .route("/v1/sys/policies/acl/", listed)
+        .route("/v1/sys/policy/", old_listed)
         .routes(routes!(policies_list).map(|router| router.fallback(erased(policies_other_method))))
         .routes(routes!(policies_read).map(|router| router.fallback(erased(policies_unchanged))))
         .routes(routes!(policies_old_list).map(|router| router.fallback(erased(policies_old_other_method))))

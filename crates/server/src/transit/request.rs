@@ -16,9 +16,10 @@ use serde::{Deserialize, de};
 use zeroize::{Zeroize as _, Zeroizing};
 
 use super::answer::{Result, VaultError};
+use super::form::{json_of_form, may_be_form};
 use crate::config::MAX_ITEMS;
 use crate::error::ApiError;
-use crate::policy::seconds_of;
+use crate::policy::{flag_of, seconds_of};
 use crate::request::{
     self, BodyBytes, Caller, List, Namespace, Object, ParameterRules, SecretContent, SecretProof,
     check_short, parse,
@@ -44,7 +45,11 @@ impl FromRequest<Worker> for VaultBody {
 
     async fn from_request(request: Request, worker: &Worker) -> Result<Self> {
         let rules = request.extensions().get::<ParameterRules>().cloned();
-        let BodyBytes(body) = BodyBytes::from_request(request, worker).await?;
+        let may_be_form = may_be_form(request.headers());
+        let BodyBytes(mut body) = BodyBytes::from_request(request, worker).await?;
+        if may_be_form && let Some(json) = json_of_form(&body)? {
+            body = Bytes::from_owner(json);
+        }
         rules.map_or(Ok(()), |rules| rules.check(&body))?;
         Ok(Self(body))
     }
@@ -70,21 +75,28 @@ impl VaultBody {
     }
 }
 
-/// A whole body with secrets in it, which is wiped.
-pub(super) struct SecretVaultContent(SecretContent);
+/// A whole body with secrets in it, which is wiped, and its JSON if it is a form.
+pub(super) struct SecretVaultContent(SecretContent, Option<SecretBytes>);
 
 impl FromRequest<Worker> for SecretVaultContent {
     type Rejection = VaultError;
 
     async fn from_request(request: Request, worker: &Worker) -> Result<Self> {
         let rules = request.extensions().get::<ParameterRules>().cloned();
+        let may_be_form = may_be_form(request.headers());
         let body = SecretContent::from_request(request, worker).await?;
-        rules.map_or(Ok(()), |rules| rules.check(&body))?;
-        Ok(Self(body))
+        let json = if may_be_form { json_of_form(&body)? } else { None };
+        let content = Self(body, json);
+        rules.map_or(Ok(()), |rules| rules.check(content.bytes()))?;
+        Ok(content)
     }
 }
 
 impl SecretVaultContent {
+    fn bytes(&self) -> &[u8] {
+        self.1.as_deref().map_or(&*self.0, Vec::as_slice)
+    }
+
     /// The body itself, which must be a JSON object. An empty body and `null` count as an empty
     /// object.
     ///
@@ -92,7 +104,7 @@ impl SecretVaultContent {
     /// It is not.
     pub(super) fn object(&self) -> Result<&[u8]> {
         let _: de::IgnoredAny = self.parse()?;
-        Ok(match self.0.trim_ascii() {
+        Ok(match self.bytes().trim_ascii() {
             b"" | b"null" => b"{}",
             object => object,
         })
@@ -103,7 +115,7 @@ impl SecretVaultContent {
     /// # Errors
     /// It is not the JSON of a `T`.
     pub(super) fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T> {
-        object(&self.0)
+        object(self.bytes())
     }
 
     /// As `parse`, for a request that carries no data: lists of names, certificates. Reading them
@@ -112,19 +124,23 @@ impl SecretVaultContent {
     /// # Errors
     /// Those of [`check_short`] and `parse`.
     pub(super) fn parse_short<'a, T: Deserialize<'a>>(&'a self) -> Result<T> {
-        check_short(&self.0)?;
+        check_short(self.bytes())?;
         self.parse()
     }
 }
 
-/// A short body with a secret in it, which is wiped. It may be all that the caller shows.
-pub(super) struct SecretVaultBody(SecretProof);
+/// A short body with a secret in it, which is wiped, and its JSON if it is a form. It may be all that
+/// the caller shows.
+pub(super) struct SecretVaultBody(SecretProof, Option<SecretBytes>);
 
 impl FromRequest<Worker> for SecretVaultBody {
     type Rejection = VaultError;
 
     async fn from_request(request: Request, worker: &Worker) -> Result<Self> {
-        Ok(Self(SecretProof::from_request(request, worker).await?))
+        let may_be_form = may_be_form(request.headers());
+        let body = SecretProof::from_request(request, worker).await?;
+        let json = if may_be_form { json_of_form(&body)? } else { None };
+        Ok(Self(body, json))
     }
 }
 
@@ -134,7 +150,7 @@ impl SecretVaultBody {
     /// # Errors
     /// It is not the JSON of a `T`.
     pub(super) fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T> {
-        object(&self.0)
+        object(self.1.as_deref().map_or(&*self.0, Vec::as_slice))
     }
 }
 
@@ -282,11 +298,7 @@ impl Lenient for bool {
     }
 
     fn from_text(text: &str) -> Option<Self> {
-        match text {
-            "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
-            "" | "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
-            _ => None,
-        }
+        flag_of(text)
     }
 }
 

@@ -490,12 +490,14 @@ async fn verify(
 }
 
 impl TransitVerify<'_> {
-    /// Whether an HMAC is to be verified. As in Vault, a signature beside it takes precedence,
-    /// outside of batches.
+    /// Whether an HMAC is to be verified. As in Vault, a signature beside it takes precedence.
     fn is_of_hmacs(&self) -> bool {
+        let is_hmac = |hmac: &OptionalText<'_>, signature: &OptionalText<'_>| {
+            hmac.as_deref().is_some() && signature.as_deref().is_none()
+        };
         match &self.batch_input {
-            Some(items) => items.iter().any(|item| item.hmac.as_deref().is_some()),
-            None => self.hmac.as_deref().is_some() && self.signature.as_deref().is_none(),
+            Some(items) => items.iter().any(|item| is_hmac(&item.hmac, &item.signature)),
+            None => is_hmac(&self.hmac, &self.signature),
         }
     }
 }

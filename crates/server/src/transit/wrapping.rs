@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 use zeroize::Zeroizing;
 
-use super::answer::{self, Envelope, Result, VaultError, VaultErrorBody};
+use super::answer::{self, Envelope, ErrorOrResults, Result, VaultError, VaultErrorBody};
 use super::auth::AnswerSubject;
 use super::request::{
     OptionalSecret, Seconds, SecretVaultBody, SecretVaultContent, VaultCaller, read_seconds,
@@ -131,6 +131,9 @@ struct WrappedHead {
     path: String,
     created: Timestamp,
     ttl_seconds: u64,
+    /// The status of the answer; none for 200. A batch of which items fail has another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    status: Option<u16>,
 }
 
 /// An answer that waits.
@@ -257,9 +260,6 @@ pub(crate) async fn wrap_answers(State(worker): State<Worker>, request: Request,
     let caller = Caller::verified(&parts, &worker).ok();
     let tenant = caller.map(|caller| caller.session.home().clone());
     let response = next.run(Request::from_parts(parts, body)).await;
-    if response.status() != StatusCode::OK {
-        return response;
-    }
     let subject = response.extensions().get::<AnswerSubject>().cloned();
     // Answers that need no credential are no secret, and nobody may fill the store with them.
     let Some(tenant) = subject.as_ref().map(|subject| subject.tenant.clone()).or(tenant) else {
@@ -286,9 +286,11 @@ async fn wrap(
         let end = rest.iter().position(|byte| *byte == b'"')?;
         Some(Zeroizing::new(rest[end..].to_vec()))
     });
-    // Vault does not wrap such answers either: `sys/health`, for example.
+    // Vault does not wrap such answers either: errors, and `sys/health`, for example. A batch has an
+    // envelope whatever its status is, because of what the other items say.
     let Some(rest) = rest else { return Ok(Response::from_parts(head, Body::from(body))) };
-    let head = WrappedHead { path, created: Timestamp::now()?, ttl_seconds };
+    let status = Some(head.status).filter(|status| *status != StatusCode::OK).map(|status| status.as_u16());
+    let head = WrappedHead { path, created: Timestamp::now()?, ttl_seconds, status };
     let (service, unsealed) = (worker.service.clone(), worker.service.unsealed()?);
     let owner = tenant.to_owned();
     let keep = move || {
@@ -360,10 +362,12 @@ fn wrapping_token(worker: &Worker, headers: &HeaderMap, body: &SecretVaultBody) 
     WrappingToken::read(&unsealed.keystore, text).ok_or_else(not_valid)
 }
 
-/// Take a wrapped answer: the first caller gets it, and nobody after that. PUT does the same.
+/// Take a wrapped answer: the first caller gets it, with its status, and nobody after that. PUT does
+/// the same.
 #[utoipa::path(post, path = "/v1/sys/wrapping/unwrap", tag = "transit", request_body = WrappingTokenBody,
     security(()), extensions(("x-permission" = json!("open"))),
-    responses((status = 200, description = "The answer that was wrapped", body = serde_json::Value), (status = "default", body = VaultErrorBody)))]
+    responses((status = 200, description = "The answer that was wrapped", body = serde_json::Value),
+        (status = "default", body = ErrorOrResults<serde_json::Value>)))]
 async fn transit_unwrap(
     State(worker): State<Worker>,
     headers: HeaderMap,
@@ -387,6 +391,9 @@ async fn transit_unwrap(
     json.extend_from_slice(id.as_bytes());
     json.extend_from_slice(&answer.rest);
     let mut response = Response::new(Body::from(Bytes::from_owner(json)));
+    if let Some(status) = answer.head.status.and_then(|status| StatusCode::from_u16(status).ok()) {
+        *response.status_mut() = status;
+    }
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if let Ok(id) = HeaderValue::from_str(&id) {
@@ -414,7 +421,7 @@ async fn lookup(worker: &Worker, token: WrappingToken) -> Result<Response> {
         row.map(|row| WrappedAnswer::read(&row)).transpose()
     };
     let found = worker.run_anonymous(&queue, find).await?.ok_or_else(not_valid)?;
-    let WrappedHead { path, created, ttl_seconds } = found.head;
+    let WrappedHead { path, created, ttl_seconds, .. } = found.head;
     let data =
         WrappingData { creation_path: path, creation_time: created.to_string(), creation_ttl: ttl_seconds };
     Ok(answer::data(worker, &data))

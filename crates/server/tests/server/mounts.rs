@@ -1,7 +1,7 @@
 //! Mounts of the transit engine beside `transit/`: their keys are apart, and only their tenant
 //! reaches them.
 
-use bulla_kms::token::{GrantedKeys, Token, TokenOperation};
+use bulla_kms::token::{GrantedKeys, Token, TokenLimits, TokenOperation};
 use bulla_kms::{Algorithm, Code, NewKey};
 use bulla_server::{AppRoleConfig, Config, MountConfig, PolicyConfig, QuotaConfig};
 use serde_json::{Value, json};
@@ -90,6 +90,24 @@ fn a_mount_is_its_tenants_and_every_other_is_answered_alike() {
         service.post(Some(token), "/v1/sys/capabilities-self", &body).ok()["data"]["pay/sign/a"].clone()
     };
     assert_eq!((may(&token), may(&other)), (json!(["update"]), json!(["deny"])));
+}
+
+#[test]
+fn keys_are_exported_at_a_mount() {
+    // No token was ever made for the tenant of this mount's keys.
+    let (service, [token, other, _]) = start(with_mounts());
+    for (token, mount) in [(&token, "pay"), (&other, "bills")] {
+        let key = json!({ "type": "ed25519", "exportable": true });
+        service.post(Some(token), &format!("/v1/{mount}/keys/a"), &key).ok();
+        service.post(Some(token), &format!("/v1/{mount}/keys/to"), &json!({ "type": "rsa-2048" })).ok();
+        for path in ["export/signing-key/a", "byok-export/to/a"] {
+            let keys = service.get(Some(token), &format!("/v1/{mount}/{path}")).ok()["data"]["keys"].clone();
+            assert!(keys["1"].is_string(), "{mount}/{path}: {keys}");
+        }
+    }
+    assert_eq!(service.get(Some(&other), "/v1/pay/export/signing-key/a").status, 403);
+    let reader = other.attenuate(&TokenLimits::default().operations(vec![TokenOperation::Read])).unwrap();
+    assert_eq!(service.get(Some(&reader), "/v1/bills/export/signing-key/a").status, 403);
 }
 
 #[test]

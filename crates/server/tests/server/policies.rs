@@ -4,9 +4,10 @@ use std::path::Path;
 
 use bulla_kms::token::{GrantedKeys, Token, TokenLimits, TokenOperation};
 use bulla_kms::{Algorithm, Keystore, NewKey};
-use bulla_server::{AppRoleConfig, Config, PolicyConfig};
+use bulla_server::{AppRoleConfig, CallerConfig, Config, ListenConfig, PolicyConfig};
 use serde_json::{Value, json};
 
+use crate::support::unix::{UnixClient, me};
 use crate::support::{Answer, Service, config, keystore, name, token};
 use crate::vault_logins::{log_in, role, role_id, secret_id};
 
@@ -240,6 +241,79 @@ fn policies_bind_parameters_new_keys_and_the_time_of_wrapped_answers() {
 }
 
 #[test]
+fn what_is_denied_is_denied_in_every_form_that_a_handler_reads() {
+    let keys = "capabilities = [\"update\"]\n  denied_parameters = {\n    \"exportable\" = [true]\n    \"key_size\" = [\"64\"]\n    \"auto_rotate_period\" = [\"24h\"]\n  }";
+    let tokens = "capabilities = [\"update\"]\n  denied_parameters = {\n    \"policies\" = [\"bound\"]\n  }";
+    let text = rule("transit/keys/+", keys) + &rule("auth/token/create", tokens);
+    let (config, _folder) = with_policies(&[("bound", &text)]);
+    let service = Service::start(keystore(&["local"]), config);
+    let token = minted(&service, &["bound"]);
+    let made = |body: Value| service.post(Some(&token), "/v1/transit/keys/a", &body).status;
+    for value in [json!(true), json!("true"), json!("True"), json!("T"), json!("1"), json!(1)] {
+        assert_eq!(made(json!({ "type": "ed25519", "exportable": value })), 403, "{value}");
+    }
+    for value in [json!("64"), json!(64), json!("064"), json!("+64")] {
+        assert_eq!(made(json!({ "type": "ed25519", "key_size": value })), 403, "{value}");
+    }
+    for value in [json!("24h"), json!("86400"), json!(86_400), json!("23h60m")] {
+        assert_eq!(made(json!({ "type": "ed25519", "auto_rotate_period": value })), 403, "{value}");
+    }
+    for value in [json!(false), json!("false"), json!(0), json!(""), json!(null)] {
+        assert_eq!(made(json!({ "type": "ed25519", "exportable": value, "key_size": 32 })), 200, "{value}");
+    }
+    let child = |policies: Value| created(&service, Some(&token), &json!({ "policies": policies })).status;
+    for policies in [json!("bound"), json!(["default", "bound"]), json!("default, bound")] {
+        assert_eq!(child(policies.clone()), 403, "{policies}");
+    }
+    assert_eq!(child(json!(["default"])), 200);
+}
+
+#[test]
+fn a_policy_about_exports_permits_them() {
+    let read = "capabilities = [\"read\"]";
+    let text = rule("transit/export/+/a", read) + &rule("transit/byok-export/to/a", read);
+    let (config, _folder) = with_policies(&[("out", &text)]);
+    let service = Service::start(keystore(&["local"]), config);
+    for label in ["a", "b"] {
+        let key = json!({ "type": "ed25519", "exportable": true });
+        service.post(None, &format!("/v1/transit/keys/{label}"), &key).ok();
+    }
+    service.post(None, "/v1/transit/keys/to", &json!({ "type": "rsa-2048" })).ok();
+    let token = minted(&service, &["out"]);
+    for (path, status) in [
+        ("export/signing-key/a", 200),
+        ("export/hmac-key/a", 200),
+        ("export/public-key/a", 200),
+        ("export/signing-key/b", 403),
+        ("export/signing-key/a/1", 403),
+        ("byok-export/to/a", 200),
+        ("byok-export/to/b", 403),
+    ] {
+        let answer = service.get(Some(&token), &format!("/v1/transit/{path}"));
+        assert_eq!(answer.status, status, "{path}: {}", answer.text());
+    }
+}
+
+#[test]
+fn lists_are_found_with_a_slash_at_their_end() {
+    let (mut config, _folder) = with_policies(&[("one", &rule("transit/sign/a", UPDATE))]);
+    config.approle = vec![AppRoleConfig { keys: None, ..role("build") }];
+    let service = Service::start(keys(&["a"]), config);
+    let (_, accessor) = secret_id(&service, "build", &json!({}));
+    for (path, names) in [
+        ("sys/policies/acl", json!(["default", "one"])),
+        ("sys/policy", json!(["default", "one"])),
+        ("auth/approle/role/build/secret-id", json!([accessor])),
+        ("transit/keys", json!(["a"])),
+    ] {
+        for (method, query) in [("LIST", ""), ("LIST", "/"), ("GET", "?list=true"), ("GET", "/?list=true")] {
+            let answer = service.send(method, None, &format!("/v1/{path}{query}"), b"");
+            assert_eq!(answer.ok()["data"]["keys"], names, "{method} {path}{query}");
+        }
+    }
+}
+
+#[test]
 fn a_policy_is_one_of_its_tenant_and_a_reload_changes_it_at_once() {
     let (mut config, folder) =
         with_policies(&[("one", &rule("transit/sign/a", UPDATE)), ("two", &rule("transit/sign/b", UPDATE))]);
@@ -277,6 +351,32 @@ fn a_policy_is_one_of_its_tenant_and_a_reload_changes_it_at_once() {
     config.policy.remove(0);
     service.handle.reload(config).unwrap();
     assert_eq!((sign(&service, &token, "a"), sign(&service, &token, "b")), (403, 403));
+}
+
+#[test]
+fn who_may_mint_little_makes_no_secret_ids_of_a_role_whose_policies_reach_more() {
+    let (mut config, folder) = with_policies(&[
+        ("less", &rule("transit/sign/*", UPDATE)),
+        ("more", &(rule("transit/sign/*", UPDATE) + &rule("transit/decrypt/*", UPDATE))),
+    ]);
+    config.service.development = false;
+    let of = |label: &str| AppRoleConfig {
+        operations: Vec::new(),
+        policies: vec![name(label)],
+        keys: None,
+        ..role(label)
+    };
+    config.approle = vec![of("less"), of("more")];
+    let socket = folder.path().join("socket");
+    config.listen.push(ListenConfig { unix: Some(socket.clone()), ..ListenConfig::default() });
+    config.caller =
+        vec![CallerConfig { can_mint_tokens: true, ..me("local", Some(&[TokenOperation::Sign])) }];
+    let _service = Service::start(keystore(&["local"]), config);
+    let mut minter = UnixClient::connect(&socket);
+    let mut made = |role: &str| minter.post(&format!("/v1/auth/approle/role/{role}/secret-id"), "{}").0;
+    assert_eq!((made("less"), made("more")), (200, 403));
+    let mut read = |role: &str| minter.get(&format!("/v1/auth/approle/role/{role}/role-id"));
+    assert_eq!((read("less"), read("more")), (200, 403));
 }
 
 #[test]

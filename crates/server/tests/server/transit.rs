@@ -101,6 +101,28 @@ fn a_message_is_signed_and_verified_in_the_shapes_of_vault() {
 }
 
 #[test]
+fn a_body_may_be_a_form() {
+    let service = Service::open();
+    let url = |path: &str| format!("{}/v1/{path}", service.url);
+    let send = |path: &str, fields: &[(&str, &str)]| -> Value {
+        let agent = ureq::Agent::config_builder().http_status_as_error(false).build().new_agent();
+        let mut answer = agent.post(url(path)).send_form(fields.iter().copied()).unwrap();
+        serde_json::from_str(&answer.body_mut().read_to_string().unwrap()).unwrap()
+    };
+    let made = send("transit/keys/a", &[("type", "aes256-gcm96"), ("exportable", "true")]);
+    assert_eq!(made["data"]["exportable"], true, "{made}");
+    let text = base64(b"a message?>");
+    let sealed = send("transit/encrypt/a", &[("plaintext", &text), ("key_version", "1")]);
+    let sealed = sealed["data"]["ciphertext"].as_str().unwrap();
+    assert_eq!(send("transit/decrypt/a", &[("ciphertext", sealed)])["data"]["plaintext"], text);
+    let paths = [("paths", "transit/keys/a"), ("paths", "sys/x")];
+    let may = send("sys/capabilities-self", &paths)["data"].clone();
+    assert_eq!((&may["sys/x"], fields(&may).len()), (&json!(["deny"]), 2));
+    let refused = send("auth/approle/login", &[("secret_id", "x")]);
+    assert_eq!(refused["errors"], json!(["missing role_id"]));
+}
+
+#[test]
 fn an_items_error_is_in_its_result() {
     let service = with_key("ed25519");
     let items = json!({ "batch_input": [

@@ -2,8 +2,8 @@
 //! requests.
 
 use bulla_kms::token::{GrantedKeys, Token, TokenOperation};
-use bulla_kms::transfer::{PublicFormat, import_public, wrap_aes_kwp};
-use bulla_kms::{Algorithm, NewKey};
+use bulla_kms::transfer::{PublicFormat, export_public, import_public, wrap_aes_kwp};
+use bulla_kms::{Algorithm, Keystore, NewKey};
 use serde_json::{Value, json};
 
 use crate::support::{Answer, Service, base64, config, from_base64, keystore, name, token};
@@ -275,11 +275,19 @@ fn every_key_makes_hmacs() {
         let results = post(&service, "verify/a", &items).ok()["data"]["batch_results"].clone();
         assert_eq!(results[0], json!({ "valid": true, "reference": "r" }));
         assert_eq!((&results[1]["valid"], &results[2]["valid"]), (&json!(false), &json!(false)));
-        // As in Vault, the signature counts if both are given; in a batch, that is an error.
+        // As in Vault, the signature counts if both are given.
         let both = json!({ "input": base64(b"message"), "hmac": hmac, "signature": "nothing" });
         assert_eq!(refused(&post(&service, "verify/a", &both)).0, 400);
-        let both = refused(&post(&service, "verify/a", &json!({ "batch_input": [both] }))).1;
-        assert!(both.starts_with("elements of batch_input must all provide"), "{both}");
+        let batch = post(&service, "verify/a", &json!({ "batch_input": [both, both] }));
+        if ["ed25519", "ecdsa-p256"].contains(&kind) {
+            let results = batch.ok()["data"]["batch_results"].clone();
+            assert_eq!(results[1]["error"], "invalid signature: no prefix", "{kind}");
+        } else {
+            assert!(refused(&batch).1.ends_with("does not support signing"), "{kind}");
+        }
+        let mixed = json!({ "batch_input": [both, { "input": base64(b"message"), "hmac": hmac }] });
+        let mixed = refused(&post(&service, "verify/a", &mixed)).1;
+        assert!(mixed.starts_with("elements of batch_input must all provide"), "{mixed}");
     }
 }
 
@@ -437,6 +445,90 @@ fn a_key_that_was_wrapped_for_the_service_is_imported() {
         assert_eq!(import("d/import", &body).status, status, "{body}");
     }
     assert_eq!(service.get(None, "/v1/transit/keys/c").status, 404);
+}
+
+#[test]
+fn what_an_import_cannot_do_is_refused_and_not_ignored() {
+    let service = Service::open();
+    let sealed = json!(wrapped(&service, &[7; 32]));
+    let import = |name: &str, more: Value| {
+        let mut body = json!({ "ciphertext": sealed });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        post(&service, &format!("keys/{name}"), &body)
+    };
+    assert_eq!(import("a/import", json!({ "auto_rotate_period": "24h" })).status, 204);
+    assert_eq!(service.get(None, "/v1/transit/keys/a").ok()["data"]["auto_rotate_period"], 86_400);
+    for (name, more, words) in [
+        ("b/import", json!({ "auto_rotate_period": "1m" }), "auto rotate period must be"),
+        (
+            "b/import",
+            json!({ "derived": true, "convergent_encryption": true }),
+            "import cannot be used on keys",
+        ),
+        ("a/import_version", json!({ "version": 1 }), "an imported version gets the next number"),
+    ] {
+        let (status, said, _) = refused(&import(name, more.clone()));
+        assert!(status == 400 && said.starts_with(words), "{name} {more}: {said}");
+    }
+    assert_eq!(service.get(None, "/v1/transit/keys/b").status, 404);
+}
+
+#[test]
+fn a_wrapping_key_that_does_not_unwrap_gives_way_to_another() {
+    let service = Service::open();
+    let public = || text(&service.get(None, "/v1/transit/wrapping_key").ok(), "public_key").to_owned();
+    let path_of = |key: &Value| format!("/api/v1/keys/{}", key.as_str().unwrap().replace('/', "%2F"));
+    let of_wrapping = |key: &&Value| key["key"].as_str().unwrap().contains("/transit-wrapping/");
+    let keys = || {
+        let all = service.get(None, "/api/v1/keys").ok()["keys"].as_array().unwrap().clone();
+        all.iter().filter(of_wrapping).cloned().collect::<Vec<_>>()
+    };
+    // Somebody brings one before the service makes one, and could read what is wrapped for it.
+    let theirs = Keystore::in_memory().unwrap();
+    let brought = NewKey::new(name("local"), name("transit"), Algorithm::Rsa4096);
+    let brought = theirs.public_key(&theirs.create_key(brought).unwrap()).unwrap();
+    let der = export_public(&brought, PublicFormat::Der).unwrap();
+    let body =
+        json!({ "public_key": { "format": "der", "data": base64(&der) }, "purpose": "transit-wrapping" });
+    service.post(None, "/api/v1/import", &body).ok();
+    let first = public();
+    assert_ne!(first.as_bytes(), export_public(&brought, PublicFormat::Pem).unwrap());
+    assert_eq!((public(), keys().len()), (first.clone(), 2));
+    let made = keys().iter().find(|key| key["versions"][0]["origin"] == "generated").unwrap()["key"].clone();
+    service.send("PATCH", None, &path_of(&made), br#"{"enabled":false}"#).ok();
+    let second = public();
+    assert_ne!(first, second);
+    let sealed = json!({ "ciphertext": wrapped(&service, &[7; 32]) });
+    assert_eq!(post(&service, "keys/a/import", &sealed).status, 204);
+}
+
+#[test]
+fn an_imported_public_key_of_rsa_encrypts() {
+    let (here, there) = (Service::open(), with_key("rsa-2048"));
+    let pem = there.get(None, "/v1/transit/keys/a").ok()["data"]["keys"]["1"]["public_key"].clone();
+    let import = json!({ "type": "rsa-2048", "public_key": pem });
+    assert_eq!(post(&here, "keys/b/import", &import).status, 204);
+    let items = json!([{ "plaintext": base64(b"text") }, { "plaintext": base64(b"more"), "key_version": 1 }]);
+    let made = post(&here, "encrypt/b", &json!({ "batch_input": items })).ok();
+    for (place, expected) in [(0, b"text"), (1, b"more")] {
+        let sealed = json!({ "ciphertext": made["data"]["batch_results"][place]["ciphertext"] });
+        assert_eq!(text(&post(&there, "decrypt/a", &sealed).ok(), "plaintext"), base64(expected));
+        assert_eq!(refused(&post(&here, "decrypt/b", &sealed)).2, "no_private_key");
+    }
+    assert_eq!(refused(&post(&here, "sign/b", &json!({ "input": "" }))).2, "no_private_key");
+}
+
+#[test]
+fn the_ciphertext_alone_says_which_version_decrypts() {
+    let service = with_key("aes256-gcm96");
+    let made = post(&service, "encrypt/a", &json!({ "plaintext": base64(b"text") })).ok();
+    for version in [json!(-1), json!(0), json!(99), json!(1_u64 << 40)] {
+        let item = json!({ "ciphertext": text(&made, "ciphertext"), "key_version": version });
+        assert_eq!(text(&post(&service, "decrypt/a", &item).ok(), "plaintext"), base64(b"text"), "{version}");
+        let batch = post(&service, "decrypt/a", &json!({ "batch_input": [item] })).ok();
+        assert_eq!(batch["data"]["batch_results"][0]["plaintext"], base64(b"text"), "{version}");
+        assert_eq!(post(&service, "rewrap/a", &item).status, if version == 0 { 200 } else { 400 });
+    }
 }
 
 #[test]

@@ -102,6 +102,21 @@ fn tokens_and_secret_ids_and_any_data_are_wrapped() {
 }
 
 #[test]
+fn a_batch_of_which_an_item_fails_is_wrapped_and_keeps_its_status() {
+    let service = start();
+    let made = service.post(None, "/v1/transit/encrypt/a", &json!({ "plaintext": "aGk=" })).ok();
+    let items = json!([{ "ciphertext": made["data"]["ciphertext"] }, { "ciphertext": "vault:v1:AAAA" }]);
+    for (code, status) in [(json!(null), 400), (json!(200), 200), (json!(206), 206), (json!(599), 599)] {
+        let body = json!({ "batch_input": items, "partial_failure_response_code": code });
+        let old = info(&wrapped(&service, "transit/decrypt/a", &body, "60"));
+        let new = info(&ask(&service, "rewrap", &old["token"]));
+        let answer = ask(&service, "unwrap", &new["token"]);
+        let plaintext = answer.json()["data"]["batch_results"][0]["plaintext"].clone();
+        assert_eq!((answer.status, plaintext), (status, json!("aGk=")), "{code}");
+    }
+}
+
+#[test]
 fn a_rewrapped_answer_has_another_token_and_the_old_one_is_gone() {
     let service = start();
     let old = info(&wrapped(&service, "sys/wrapping/wrap", &json!({ "a": 1 }), "60"));

@@ -296,6 +296,30 @@ DIFFERENCES = [
         lambda e: e.statuses() == (200, 200) and e.differing_fields() <= {"min_available_version", "supports_derivation"},
     ),
     Difference(
+        "A field that is there twice is refused",
+        lambda e: e.statuses() == (200, 400) and isinstance(e.body, str) and e.body.count('"plaintext"') == 2,
+    ),
+    Difference(
+        "`1.5h` and `500ms` are refused",
+        lambda e: e.statuses() == (200, 400) and e.fields().get("auto_rotate_period") in ("1.5h", "3600000ms"),
+    ),
+    Difference(
+        "any other path that does is 404",
+        lambda e: e.statuses() == (400, 404) and e.path.endswith("/"),
+    ),
+    Difference(
+        "A version with a secret that the key has already is refused, and so are a `version`, a private key for an imported public key",
+        lambda e: e.statuses() == (204, 400) and e.path.endswith("/import_version"),
+    ),
+    Difference(
+        "`exportable` with a `public_key`",
+        lambda e: e.statuses() == (204, 400) and e.path.endswith("/import") and {"exportable", "public_key"} <= set(e.fields()),
+    ),
+    Difference(
+        "imported public keys, have none",
+        lambda e: is_transit_of(e, "hmac") and e.statuses() == (200, 400) and e.code() == "no_private_key",
+    ),
+    Difference(
         "A method that an endpoint does not take is 405",
         lambda e: e.method not in ("GET", "POST", "PUT", "DELETE") and e.our_status == 405,
     ),

@@ -160,6 +160,16 @@ class OpenBao(unittest.TestCase):
         self.statuses("GET", "transit/keys/none", wrap="60")
         self.statuses("GET", "auth/token/lookup-self", wrap="60")
 
+    def test_wrapping_of_batches_that_fail_in_part(self):
+        name = self.key("aes256-gcm96")
+        made = self.statuses("POST", f"transit/encrypt/{name}", {"plaintext": "aGk="})
+        for code in (None, 200, 206, 400, 599):
+            items = lambda service: [{"ciphertext": made[service]["data"]["ciphertext"]}, {"ciphertext": "vault:v1:aaaa"}]  # noqa: E731
+            body = lambda service: {"batch_input": items(service), **({} if code is None else {"partial_failure_response_code": code})}  # noqa: E731
+            wrapped = self.statuses("POST", f"transit/decrypt/{name}", body, wrap="60")
+            found = self.statuses("POST", "sys/wrapping/unwrap", lambda service: {"token": wrapped[service]["wrap_info"]["token"]})
+            self.assertEqual(*([item["plaintext"] for item in answer["data"]["batch_results"]] for answer in found.values()))
+
     def test_names(self):
         for name in (
             "A", "aB", "a%20b", ".a", "-a", "_a", "x" * 64, "x" * 65, "x" * 200, "a%2Fb", "a..b", "1", "config", "%00",
@@ -353,6 +363,32 @@ class OpenBao(unittest.TestCase):
         ):
             self.both(method, path)
 
+    FORM = (("Content-Type", "application/x-www-form-urlencoded"),)
+
+    def test_forms_queries_and_slashes(self):
+        name = self.key("aes256-gcm96")
+        bodies = (
+            "plaintext=aGk%3D", "plaintext=aGk=", "plaintext=aGk%3D&key_version=1&unknown=x", "plaintext=***", "plaintext=%zz", "x", "",
+            '{"plaintext":"aGk="}', " {", "[]", "plaintext=a&plaintext=b", "plaintext=aGk%3D;x=1", "&&", "plaintext=%ff", "=x", "null", "5",
+            "plaintext=aGk%3D&key_version=-1", "plaintext=aGk%3D&context=&associated_data=aGk%3D",
+        )  # fmt: skip
+        for method, body in itertools.product(("POST", "PUT"), bodies):
+            self.statuses(method, f"transit/encrypt/{name}", body, headers=self.FORM)
+        for body in ("type=ed25519&exportable=true", "type=x", "derived=true&convergent_encryption=1", "auto_rotate_period=24h", "exportable=x"):
+            self.statuses("POST", f"transit/keys/{self.name()}", body, headers=self.FORM)
+        asked = self.statuses("POST", "sys/capabilities-self", "paths=sys/a&paths=sys/b", headers=self.FORM)
+        self.assertEqual(*({*answer["data"]} for answer in asked.values()))
+        self.both("POST", f"transit/encrypt/{name}", '{"plaintext":"aGk=","plaintext":"aGk="}')
+        for body in (None, {}, {"input": "aGk="}):
+            self.both("POST", "transit/hash?input=aGk%3D&unknown=x", body)
+        for period in ("1.5h", "3600000ms", "90m30s", "5400", "1w", " 2h"):
+            self.both("POST", f"transit/keys/{name}/config", {"auto_rotate_period": period})
+        for what in (f"encrypt/{name}/", f"keys/{name}/rotate/", f"sign/{name}/", "restore/", "random/"):
+            self.both("POST", f"transit/{what}", {"plaintext": "aGk="})
+        for path in ("sys/policies/acl", "sys/policy", "transit/keys"):
+            for method, more in (("LIST", ""), ("LIST", "/"), ("GET", "?list=true"), ("GET", "/?list=true")):
+                self.statuses(method, path + more)
+
     def test_random_bytes(self):
         for path in ("", "/1", "/131072", "/131073", "/0", "/x", "/platform", "/seal", "/all/8", "/x/8", "/8/x", "/platform/x"):
             for method in ("POST", "PUT"):
@@ -444,6 +480,16 @@ class OpenBao(unittest.TestCase):
             self.both("POST", f"transit/encrypt/{name}", {"plaintext": text})
             self.both("POST", f"transit/decrypt/{name}", {"ciphertext": "vault:v1:aaaa"})
             self.both("POST", f"transit/encrypt/{name}", {"batch_input": [{"plaintext": text}]})
+
+    def test_the_ciphertext_says_which_version_decrypts(self):
+        name = self.key("aes256-gcm96", rotations=1)
+        made = self.both("POST", f"transit/encrypt/{name}", {"plaintext": "aGk="})
+        ciphertexts = {self.theirs: made.their_answer["data"]["ciphertext"], self.ours: made.our_answer["data"]["ciphertext"]}
+        for version in (-1, 0, 1, 2, 3, 2**40):
+            item = lambda service: {"ciphertext": ciphertexts[service], "key_version": version}  # noqa: E731
+            for operation in ("decrypt", "rewrap"):
+                self.both("POST", f"transit/{operation}/{name}", item)
+                self.both("POST", f"transit/{operation}/{name}", lambda service: {"batch_input": [item(service)]})
 
     def test_derived_keys(self):
         text, context = encoded(b"hello"), encoded(b"context")
@@ -559,7 +605,9 @@ class OpenBao(unittest.TestCase):
                 batch = [{"input": message, "hmac": "vault:v1:aaaa"}, item]
                 self.both("POST", f"transit/verify/{name}", {"batch_input": batch})
             mixed = [{"input": message, "hmac": "vault:v1:aaaa"}, {"input": message, "signature": "vault:v1:aaaa"}]
-            self.both("POST", f"transit/verify/{name}", {"batch_input": mixed})
+            beside = {**mixed[0], **mixed[1]}
+            for batch in (mixed, [beside], [beside, mixed[0]], [mixed[1], beside], [beside, beside]):
+                self.both("POST", f"transit/verify/{name}", {"batch_input": batch})
             self.both("POST", f"transit/keys/{name}/config", {"min_encryption_version": 3, "min_decryption_version": 2})
             for version in (0, 1, 2, 3):
                 self.hmac_and_verify(name, {"input": message, "key_version": version})
@@ -660,10 +708,35 @@ class OpenBao(unittest.TestCase):
                     made = one.send("POST", f"transit/encrypt/{name}", {"plaintext": text, "key_version": 1})[1]["data"]
                     found = other.send("POST", f"transit/decrypt/{name}", {"ciphertext": made["ciphertext"]})[1]
                     self.assertEqual(found["data"]["plaintext"], text)
+        for more in ({"auto_rotate_period": "24h"}, {"derived": True}, {"derived": True, "convergent_encryption": True}, {"auto_rotate_period": "1m"}):
+            name = self.name()
+            body = {"type": "aes256-gcm96", "allow_rotation": True, **more}
+            self.both("POST", f"transit/keys/{name}/import", lambda service: {**body, "ciphertext": self.wrapped(service, bytes(32))})
+            self.both("GET", f"transit/keys/{name}")
+            for version in (0, 1, 2, None):
+                self.both("POST", f"transit/keys/{name}/import_version", lambda service: {"ciphertext": self.wrapped(service, bytes(32)), "version": version})
         for kind, ciphertext in itertools.product(("aes256-gcm96", "ed25519", "nonsense", ""), ("", "****", "AAAA", encoded(bytes(600)))):
             self.both("POST", f"transit/keys/{self.name()}/import", {"type": kind, "ciphertext": ciphertext})
         self.both("POST", f"transit/keys/{self.name()}/import", {})
         self.both("POST", f"transit/keys/{self.name()}/import_version", {"ciphertext": "AAAA"})
+
+    def test_importing_public_keys(self):
+        private = rsa.generate_private_key(65537, 2048)
+        pem = private.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo).decode()
+        secret = private.private_bytes(serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        name, message = self.name(), encoded(b"hello")
+        self.both("POST", f"transit/keys/{name}/import", {"type": "rsa-2048", "public_key": pem})
+        self.both("POST", f"transit/keys/{self.name()}/import", {"type": "rsa-2048", "public_key": pem, "exportable": True})
+        made = self.both("POST", f"transit/encrypt/{name}", {"plaintext": message})
+        oaep = padding.OAEP(padding.MGF1(hashes.SHA256()), hashes.SHA256(), None)
+        for answer in (made.their_answer, made.our_answer):
+            ciphertext = base64.b64decode(answer["data"]["ciphertext"].split(":")[2])
+            self.assertEqual(private.decrypt(ciphertext, oaep), b"hello")
+        self.both("POST", f"transit/encrypt/{name}", {"batch_input": [{"plaintext": message}, {"plaintext": message, "key_version": 2}]})
+        self.both("POST", f"transit/decrypt/{name}", {"ciphertext": made.our_answer["data"]["ciphertext"]})
+        for what in ("sign", "hmac"):
+            self.both("POST", f"transit/{what}/{name}", {"input": message})
+        self.both("POST", f"transit/keys/{name}/import_version", lambda service: {"ciphertext": self.wrapped(service, secret)})
 
     EXPORTS = ("encryption-key", "signing-key", "hmac-key", "public-key", "certificate-chain", "x")
 
