@@ -253,6 +253,16 @@ DIFFERENCES = [
         and "imported_key_allow_rotation" in e.differing_fields()
         and e.differing_fields() <= {"imported_key_allow_rotation", "supports_derivation"},
     ),
+    Difference(
+        "OpenBao derives those of an imported key by another function",
+        lambda e: e.statuses() == (200, 200)
+        and e.their_answer["data"].get("kdf") == "hmac-sha256-counter"
+        and e.differing_fields() <= {"kdf", "kdf_mode", "imported_key_allow_rotation"},
+    ),
+    Difference(
+        "An `auto_rotate_period` of less than an hour is refused, which OpenBao takes here alone",
+        lambda e: e.statuses() == (204, 400) and e.path.endswith("/import") and e.fields().get("auto_rotate_period") == "1m",
+    ),
     Difference("`valid` is in every result", items_with_verdicts),
     Difference(
         "There is no `root`",
