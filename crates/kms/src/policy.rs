@@ -57,8 +57,8 @@ pub enum Origin {
     Generated,
     /// It was imported: others may have the private key.
     Imported,
-    /// Only its public key was imported. It verifies, or encrypts for the holder of the private key,
-    /// and does nothing else.
+    /// Only its public key was imported. It verifies, or encrypts for the holder of the private
+    /// key, and does nothing else.
     PublicOnly,
 }
 

@@ -100,7 +100,7 @@ pub(super) fn run(runner: &mut Runner<'_>) {
         java(context, &clients.join("java"), &service, &bulla)
     });
     runner.check("hvac, Vault's client for Python", |context| vault(context, "test_hvac.py", 23, &service));
-    runner.check("OpenBao beside ours", |context| vault(context, "test_openbao.py", 29, &service));
+    runner.check("OpenBao beside ours", |context| vault(context, "test_openbao.py", 33, &service));
     runner.check("OpenBao's command and seal", |context| vault(context, "test_bao.py", 3, &service));
     runner.check("cosign with keys of the service", |context| cosign(context, &clients, &service));
     runner.check("Ansible's collection for Vault", |context| ansible(context, &service));

@@ -197,9 +197,9 @@ fn is_listed(value: &Value, list: &[Value]) -> bool {
     list.is_empty() || list.iter().any(matches)
 }
 
-/// Whether a list denies a value. Handlers take `"true"` and 1 for `true`, 86400 for `"24h"`, and some
-/// a list of texts, or a text with commas, for several: what is denied in one of these forms is
-/// denied in all. OpenBao compares only values of one type.
+/// Whether a list denies a value. Handlers take `"true"` and 1 for `true`, 86400 for `"24h"`, and
+/// some a list of texts, or a text with commas, for several: what is denied in one of these forms
+/// is denied in all. OpenBao compares only values of one type.
 fn is_denied(value: &Value, denied: &[Value]) -> bool {
     let number = number_of(value);
     if is_listed(value, denied) || (number.is_some() && denied.iter().any(|one| number_of(one) == number)) {

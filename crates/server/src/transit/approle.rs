@@ -169,7 +169,7 @@ fn role_of(worker: &Worker, caller: &Caller, name: &str) -> Result<AppRoleConfig
     let logins = worker.service.logins();
     let found = logins.approles().named(authority.tenant.as_str(), name);
     let role = found.ok_or_else(|| VaultError::empty_not_found(format!("there is no AppRole {name}")))?;
-    // A caller grants no more than it has: of a role with policies, the operations that these reach.
+    // A caller grants no more than it has: of a role with policies, the operations that they reach.
     let granted = with_policies(worker, role.token()).operations;
     let has_all = granted.iter().all(|operation| authority.operations.contains(*operation));
     if has_all && authority.keys.is_none() { Ok(role.clone()) } else { Err(ApiError::forbidden().into()) }

@@ -1,5 +1,5 @@
-//! Bodies that are forms, as `curl --data input=aGVsbG8=` sends them. As in Vault, such a body stands
-//! for an object whose values are texts.
+//! Bodies that are forms, as `curl --data input=aGVsbG8=` sends them. As in Vault, such a body
+//! stands for an object whose values are texts.
 
 use axum::http::{HeaderMap, header};
 use bulla_kms::SecretBytes;

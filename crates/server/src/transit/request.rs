@@ -129,8 +129,8 @@ impl SecretVaultContent {
     }
 }
 
-/// A short body with a secret in it, which is wiped, and its JSON if it is a form. It may be all that
-/// the caller shows.
+/// A short body with a secret in it, which is wiped, and its JSON if it is a form. It may be all
+/// that the caller shows.
 pub(super) struct SecretVaultBody(SecretProof, Option<SecretBytes>);
 
 impl FromRequest<Worker> for SecretVaultBody {

@@ -286,8 +286,8 @@ async fn wrap(
         let end = rest.iter().position(|byte| *byte == b'"')?;
         Some(Zeroizing::new(rest[end..].to_vec()))
     });
-    // Vault does not wrap such answers either: errors, and `sys/health`, for example. A batch has an
-    // envelope whatever its status is, because of what the other items say.
+    // Vault does not wrap such answers either: errors, and `sys/health`, for example. A batch has
+    // an envelope whatever its status is, because of what the other items say.
     let Some(rest) = rest else { return Ok(Response::from_parts(head, Body::from(body))) };
     let status = Some(head.status).filter(|status| *status != StatusCode::OK).map(|status| status.as_u16());
     let head = WrappedHead { path, created: Timestamp::now()?, ttl_seconds, status };
@@ -362,8 +362,7 @@ fn wrapping_token(worker: &Worker, headers: &HeaderMap, body: &SecretVaultBody) 
     WrappingToken::read(&unsealed.keystore, text).ok_or_else(not_valid)
 }
 
-/// Take a wrapped answer: the first caller gets it, with its status, and nobody after that. PUT does
-/// the same.
+/// Take a wrapped answer: the first caller gets it, and nobody after that. PUT does the same.
 #[utoipa::path(post, path = "/v1/sys/wrapping/unwrap", tag = "transit", request_body = WrappingTokenBody,
     security(()), extensions(("x-permission" = json!("open"))),
     responses((status = 200, description = "The answer that was wrapped", body = serde_json::Value),
