@@ -1,4 +1,4 @@
-//! Leaves that the caller and threads of a pool hash side by side, each taking the next one.
+//! Leaves that the caller and threads of a pool hash side by side, each taking the next few.
 //!
 //! `rayon_core::join` from outside of the pool hands the whole work over: the caller sleeps, a
 //! thread of the pool wakes, and in the end it wakes the caller. Two wakings cost more than the

@@ -439,24 +439,22 @@ fn check_may_read(caller: &Caller) -> Result<()> {
 async fn list(worker: &Worker, caller: &Caller, query: &ListQuery) -> Result<Response> {
     check_may_read(caller)?;
     let limit = query.limit()?;
-    let session = Arc::clone(&caller.session);
+    let (session, after) = (Arc::clone(&caller.session), query.after.clone());
     let found = worker.run_blocking(&caller.unsealed, &caller.session, move |keystore| {
         let authority = &session.authority;
         let may_read = |key: &KeyId| is_visible(key) && authority.permits(TokenOperation::Read, key);
         let found = keystore.list_page(&authority.tenant, None, usize::MAX, &may_read);
         let names = found.into_iter().filter_map(|key| key.label.map(|label| label.to_string()));
-        Ok(names.collect::<Vec<_>>())
+        let mut keys: Vec<_> = names.filter(|key| after.as_ref().is_none_or(|after| key > after)).collect();
+        keys.sort_unstable();
+        keys.truncate(limit);
+        // Written here, because there may be very many.
+        Ok((!keys.is_empty()).then(|| serde_json::to_vec(&KeyNames { keys }).unwrap_or_default()))
     });
-    let mut keys = found.await?;
-    keys.sort_unstable();
-    if let Some(after) = &query.after {
-        keys.retain(|key| key > after);
-    }
-    keys.truncate(limit);
-    if keys.is_empty() {
+    let Some(names) = found.await? else {
         return Err(VaultError::empty_not_found("the caller may read no such key with a label"));
-    }
-    Ok(answer::data(worker, &KeyNames { keys }))
+    };
+    Ok(answer::written(worker, names.len(), &[], |out| out.extend_from_slice(&names)))
 }
 
 /// Read a key.
